@@ -63,7 +63,7 @@ def test_names_cannot_reach_a_terminal_or_a_notebook_as_commands(measured: wk.Pe
         assert "\nerror: forged" not in shown
     html = hostile._repr_html_()
     assert "<script" not in html
-    assert _tags(html) == ["div", "div"]
+    assert set(_tags(html)) == {"div", "svg", "path", "text"}
 
 
 def _tags(html: str) -> list[str]:
@@ -81,7 +81,15 @@ def _tags(html: str) -> list[str]:
 
 
 def test_html_holds_the_whole_text(measured: wk.PerfResult) -> None:
-    assert re.sub("<[^>]*>", "", measured._repr_html_()).replace("&quot;", '"') == str(measured)
+    shown, _, _ = measured._repr_html_().partition("<svg")
+    assert re.sub("<[^>]*>", "", shown).replace("&quot;", '"') == str(measured)
+
+
+def test_a_measurement_shows_every_run(measured: wk.PerfResult) -> None:
+    html = measured._repr_html_()
+    assert html.count("h0") == 6  # a dot each
+    assert "session 1" in html
+    assert "session 2" in html
 
 
 @pytest.fixture(scope="module")

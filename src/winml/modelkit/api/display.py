@@ -21,6 +21,7 @@ from winml.modelkit.render import (
     matrix,
     optimize,
     perf,
+    pictures,
     quantize,
     trace,
 )
@@ -58,7 +59,11 @@ _TEXTS: dict[str, Callable[[Any], str]] = {
 }
 """The text of every result, by the name of its class: the classes themselves would import every command."""
 
-_PICTURES: dict[str, Callable[[Any], str]] = {"SearchResult": autoconfig_report.picture}
+_PICTURES: dict[str, Callable[[Any], str]] = {
+    "CompareResult": pictures.compare_picture,
+    "PerfResult": pictures.perf_picture,
+    "SearchResult": autoconfig_report.picture,
+}
 """Results that have a picture, as inline SVG."""
 
 _BOX = 'style="font-family: monospace; white-space: pre; overflow-x: auto; line-height: 1.35; text-align: left"'
