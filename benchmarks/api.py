@@ -1,6 +1,6 @@
 """What the Python API costs on top of what it wraps, as ratios taken in one run with alternating processes.
 
-    python benchmarks/api.py [--pairs 20] [--json FILE]
+    python benchmarks/api.py [--pairs 20] [--no-priority] [--json FILE]
 
 Ratios and intervals as in `startup.py`: `import winml.modelkit` against `python -c pass` and `import onnxruntime` (CPU
 time), and a script with one `wk.perf` of the sample against the bare onnxruntime script of as many runs (wall time, and
@@ -10,12 +10,13 @@ CPU time of all processes).
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import tempfile
 from pathlib import Path
 
-from startup import PLAIN_SCRIPT, cost, install, interval_of_median, outrank_others, ratios
+import record
+from intervals import interval_of_median
+from startup import PLAIN_SCRIPT, cost, install, outrank_others, ratios
 
 CALL = "import sys\nimport winml.modelkit as wk\nprint(wk.perf(sys.argv[1], target='cpu', sessions=1).latency_ms.p50)\n"
 
@@ -23,12 +24,13 @@ CALL = "import sys\nimport winml.modelkit as wk\nprint(wk.perf(sys.argv[1], targ
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=20)
+    parser.add_argument("--no-priority", action="store_true", help="leave other programs alone")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
 
     from winml.modelkit import sample
 
-    alone = outrank_others()
+    alone = not options.no_priority and outrank_others()
     rows: list[tuple[str, list[float]]] = []
     with tempfile.TemporaryDirectory() as folder:
         python, _ = install(Path(folder) / "environment")
@@ -47,15 +49,16 @@ def main() -> int:
             )
             rows.append((f"wk.perf(sample, sessions=1) / plain script, {clock}", found))
 
-    results = []
     for name, values in rows:
         middle, low, high = interval_of_median(values)
         print(f"{name:52s} {middle:7.3f}  ({low:.3f} … {high:.3f}, n={len(values)})")
-        results.append({"name": name, "median": middle, "low": low, "high": high, "n": len(values)})
     order = "before other programs" if alone else "among other programs, which makes ratios of wall time too low"
     print(f"run {order}; load average {os.getloadavg()[0]:.2f} on {os.cpu_count()} cores")
     if options.json:
-        options.json.write_text(json.dumps(results, indent=2) + "\n")
+        command = f"python benchmarks/api.py --pairs {options.pairs}" + (
+            " --no-priority" if options.no_priority else ""
+        )
+        record.write_results(options.json, command, rows, conditions={"priority": alone})
     return 0
 
 

@@ -1,6 +1,6 @@
 """What winml costs on top of what it wraps, as ratios taken in one run with alternating processes.
 
-    python benchmarks/startup.py [--pairs 20] [--json FILE]
+    python benchmarks/startup.py [--pairs 20] [--no-priority] [--json FILE]
 
 Each ratio is the median over alternating pairs, with the 95 % interval of that median (order statistics).
 Limits: help 2.5x `python -c pass` (CPU); cold worker 1.2x `python -c "import onnxruntime"` (CPU); warm round trip 1 ms;
@@ -8,7 +8,8 @@ Limits: help 2.5x `python -c pass` (CPU); cold worker 1.2x `python -c "import on
 
 What a user sees is measured: the package is installed, not editable, and both programs run before everything else on
 the machine where that is permitted (SCHED_FIFO). On a busy machine the two processes of `perf` get a larger share than
-the one process of the script, and the ratio comes out far too low: 1.16 was measured at a load of 8.
+the one process of the script, and the ratio comes out far too low: 1.16 was measured at a load of 8. `--no-priority`
+leaves other programs alone; then only ratios of CPU time and memory are worth reading.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ import time
 import venv
 from collections.abc import Callable
 from pathlib import Path
+
+import record
+from intervals import interval_of_median
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
@@ -66,7 +70,9 @@ def install(folder: Path) -> tuple[str, str]:
     site = Path(sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)}))
     shutil.copytree(ROOT / "src" / "winml", site / "winml", ignore=shutil.ignore_patterns("__pycache__"))
     compileall.compile_dir(site / "winml", quiet=1)
-    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    # All of them: an environment may share the packages of another one, by a .pth file that is not followed from here.
+    folders = [path for path in sys.path if Path(path).name == "site-packages"]
+    (site / "dependencies.pth").write_text("\n".join(folders) + "\n")
     launcher = folder / "bin" / "winml"
     launcher.write_text(LAUNCHER.format(python=python))
     launcher.chmod(0o755)
@@ -108,14 +114,6 @@ def peak_memory(argv: list[str]) -> float:
             continue
         time.sleep(0.003)
     return float(peak)
-
-
-def interval_of_median(values: list[float]) -> tuple[float, float, float]:
-    """Median with the 95 % interval from order statistics (binomial)."""
-    ordered, n = sorted(values), len(values)
-    rank = max(0, math.floor(n / 2 - 0.98 * math.sqrt(n)) - 1)
-    middle = (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
-    return middle, ordered[rank], ordered[n - 1 - rank]
 
 
 def ratios(ours: Callable[[], float], theirs: Callable[[], float], pairs: int) -> list[float]:
@@ -166,13 +164,14 @@ def warm_round_trip_ms(count: int = 500) -> list[float]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=20)
+    parser.add_argument("--no-priority", action="store_true", help="leave other programs alone")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
 
     import model_zoo
     from winml.modelkit import sample
 
-    alone = outrank_others()
+    alone = not options.no_priority and outrank_others()
     rows: list[tuple[str, list[float], float]] = []
     with tempfile.TemporaryDirectory() as folder:
         python, winml = install(Path(folder) / "environment")
@@ -208,7 +207,6 @@ def main() -> int:
         rows.append(("p50 of the sample, CPU time", p50s, 1.01))
 
     failed = 0
-    results = []
     for name, values, limit in rows:
         middle, low, high = interval_of_median(values)
         # The warm round trip has hundreds of samples; its tail is the machine's, its median is ours.
@@ -217,11 +215,12 @@ def main() -> int:
         verdict = "ok" if ok else "OVER"
         shown = f"limit {limit:g}" if math.isfinite(limit) else "no limit"
         print(f"{name:45s} {middle:7.3f}  ({low:.3f} … {high:.3f}, n={len(values)})  {shown}  {verdict}")
-        results.append({"name": name, "median": middle, "low": low, "high": high, "n": len(values), "limit": shown})
     order = "before other programs" if alone else "among other programs, which makes ratios of wall time too low"
     print(f"run {order}; load average {os.getloadavg()[0]:.2f} on {os.cpu_count()} cores")
     if options.json:
-        options.json.write_text(json.dumps(results, indent=2) + "\n")
+        command = f"python benchmarks/startup.py --pairs {n}" + (" --no-priority" if options.no_priority else "")
+        measured = [(name, values) for name, values, _ in rows]
+        record.write_results(options.json, command, measured, conditions={"priority": alone})
     return 1 if failed else 0
 
 

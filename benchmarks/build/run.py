@@ -1,6 +1,6 @@
 """What `winml build` of a Hugging Face folder costs on top of what it wraps, as a ratio of processor time.
 
-    python benchmarks/build/run.py [--rounds 3]
+    python benchmarks/build/run.py [--rounds 3] [--json FILE]
 
 The plain arm is a script with only the calls that the result needs: load the model, export it, let onnxruntime optimize
 it, and run it beside PyTorch. The other is `winml build -m FOLDER --target cpu` with an empty cache. Both are fresh
@@ -16,6 +16,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import record
 
 LIMIT = 1.5
 MODEL = """
@@ -62,12 +66,13 @@ def cpu_s(argv: list[str], env: dict[str, str]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=3)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="winml-build-") as temporary:
         folder = Path(temporary)
         subprocess.run([sys.executable, "-c", MODEL, folder / "bert"], check=True, capture_output=True)
         ratios = []
-        for number in range(rounds):
+        for number in range(options.rounds):
             place = folder / str(number)
             place.mkdir()
             env = {**os.environ, "WINML_CACHE": str(place / "cache")}
@@ -81,6 +86,9 @@ def main() -> None:
             ratios.append(took["winml"] / took["plain"])
             print(f"round {number + 1}: plain {took['plain']:.1f} s, winml {took['winml']:.1f} s, {ratios[-1]:.2f}x")
     print(f"median {statistics.median(ratios):.2f}x of plain, limit {LIMIT}x")
+    if options.json:
+        rows = [("winml build / plain script, CPU", ratios)]
+        record.write_results(options.json, f"python benchmarks/build/run.py --rounds {options.rounds}", rows)
 
 
 if __name__ == "__main__":

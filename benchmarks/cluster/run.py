@@ -20,6 +20,9 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import record
 
 import model_zoo
 from cluster_zoo import ClusterHere
@@ -103,7 +106,8 @@ def main() -> None:
         values = sorted(pair[name] for pair in pairs)
         print(f"{name:32} {statistics.median(values):8.2f}  ({values[0]:.2f} … {values[-1]:.2f})")
     if given.json is not None:
-        given.json.write_text(json.dumps(pairs, indent=1))
+        rows = [(name, [pair[name] for pair in pairs]) for name in pairs[0]]
+        record.write_results(given.json, f"python benchmarks/cluster/run.py --pairs {given.pairs}", rows)
 
 
 if __name__ == "__main__":

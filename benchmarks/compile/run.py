@@ -26,7 +26,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks"), str(ROOT / "benchmarks" / "verdicts")]
 
 import models  # noqa: E402 - found by the line above
+import record  # noqa: E402
 import startup  # noqa: E402
+from intervals import interval_of_median  # noqa: E402
 
 import model_zoo  # noqa: E402
 
@@ -110,13 +112,14 @@ def main() -> int:
         folder = Path(name)
         for rows in (openings(folder, options.pairs), shared_bytes(folder), cached(folder, options.pairs)):
             for label, values in rows:
-                middle, low, high = startup.interval_of_median(values)
+                middle, low, high = interval_of_median(values)
                 spread = f"  ({low:.3f} … {high:.3f}, n={len(values)})" if len(values) > 1 else ""
                 print(f"{label:65s} {middle:7.3f}{spread}", flush=True)
-                results.append({"name": label, "median": middle, "low": low, "high": high, "n": len(values)})
+                results.append((label, values))
     print(f"load average {os.getloadavg()[0]:.2f} on {os.cpu_count()} cores")
     if options.json:
-        options.json.write_text(json.dumps(results, indent=2) + "\n")
+        command = f"python benchmarks/compile/run.py --pairs {options.pairs}"
+        record.write_results(options.json, command, results, conditions={"device": "simulated"})
     return 0
 
 

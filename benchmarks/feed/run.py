@@ -10,7 +10,6 @@ memory.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import statistics
@@ -21,6 +20,9 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import record
 
 from feed_zoo import RegistryServer, docker_registry
 
@@ -68,12 +70,15 @@ def pair(root: Path, size_mb: int, address: str) -> dict[str, dict[str, float]]:
     return found
 
 
-def report(name: str, pairs: list[dict[str, dict[str, float]]]) -> dict[str, object]:
-    rows: dict[str, object] = {}
+def report(name: str, pairs: list[dict[str, dict[str, float]]]) -> list[tuple[str, list[float]]]:
+    rows = []
     for arm in ("push", "pull", "push again"):
         ratios = [p[arm]["wall_s"] / p["copy"]["wall_s"] for p in pairs]
         peak = max(p[arm]["peak_mb"] for p in pairs)
-        rows[arm] = {"ratio": statistics.median(ratios), "ratios": ratios, "peak_mb": peak}
+        rows += [
+            (f"{name}: {arm} / copy, wall", ratios),
+            (f"{name}: {arm}, peak memory in MB", [p[arm]["peak_mb"] for p in pairs]),
+        ]
         verdict = "ok" if peak < LIMIT_MB else "ABOVE THE LIMIT"
         print(
             f"{name:7} {arm:10} {statistics.median(ratios):5.2f} x copy ({min(ratios):.2f} … {max(ratios):.2f})   "
@@ -90,10 +95,10 @@ def main() -> None:
     given = parser.parse_args()
     if docker_registry() is None:
         raise SystemExit("docker-registry is not here and cannot be fetched")
-    results = {}
+    results = []
     with tempfile.TemporaryDirectory(prefix="winml-bench-") as name:
         root = Path(name)
-        results["folder"] = report(
+        results += report(
             "folder", [pair(root, given.size_mb, f"folder:{root / 'pair' / 'feed'}") for _ in range(given.pairs)]
         )
         pairs = []
@@ -106,9 +111,10 @@ def main() -> None:
             finally:
                 server.kill()
                 shutil.rmtree(folder)
-        results["oci"] = report("oci", pairs)
+        results += report("oci", pairs)
     if given.json:
-        given.json.write_text(json.dumps(results, indent=2) + "\n")
+        command = f"python benchmarks/feed/run.py --size-mb {given.size_mb} --pairs {given.pairs}"
+        record.write_results(given.json, command, results)
 
 
 if __name__ == "__main__":

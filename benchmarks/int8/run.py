@@ -1,6 +1,7 @@
 """Accuracy of static int8 against `quantize_static` of onnxruntime as its documentation shows it, on models of others.
 
     python benchmarks/int8/run.py [--models dnsmos] [--calibrate 16] [--samples 96] [--seeds 0 1 2] [--emulate haswell]
+        [--json FILE]
 
 A seed draws calibration and test samples anew. Both arms get the same model and the same calibration samples: `plain`
 is u8s8 per tensor after `quant_pre_process`, `ours` is what `winml quantize -p int8` does. Outputs are compared with
@@ -17,7 +18,6 @@ from __future__ import annotations
 import argparse
 import math
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -29,6 +29,10 @@ from typing import Any
 import inputs
 import numpy as np
 import onnxruntime as ort
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import record
 
 ROOT = Path(__file__).parents[2]
 CACHE = ROOT / "build" / "int8"
@@ -114,8 +118,11 @@ class Row:
 
     def cells(self) -> list[str]:
         shares = ["-" if found is None else f"{found.mean():.4f}" for found in (self.right, self.equal)]
-        rmse = np.sqrt((self.errors**2).mean())
-        return [*shares, f"{np.median(self.cosines):.5f}", f"{self.cosines.min():.4f}", f"{rmse:.4g}"]
+        return [*shares, f"{np.median(self.cosines):.5f}", f"{self.cosines.min():.4f}", f"{self.rmse:.4g}"]
+
+    @property
+    def rmse(self) -> float:
+        return float(np.sqrt((self.errors**2).mean()))
 
 
 def _answers(values: np.ndarray, kind: str) -> np.ndarray | None:
@@ -187,21 +194,6 @@ def subject_rows(word: str, seed: int, args: argparse.Namespace, folder: Path) -
     }
 
 
-def processor() -> str:
-    """The name of the processor and its instruction sets that matter for 8 bits."""
-    file = Path("/proc/cpuinfo")
-    facts = (
-        dict(line.split(":", 1) for line in file.read_text("utf-8").splitlines() if ":" in line)
-        if file.is_file()
-        else {}
-    )
-    facts = {key.strip(): value.strip() for key, value in facts.items()}
-    flags = [
-        flag for flag in facts.get("flags", "").split() if "vnni" in flag or flag in ("avx2", "avx512f", "amx_int8")
-    ]
-    return f"{facts.get('model name', platform.processor())} ({', '.join(flags)})"
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", nargs="+", choices=list(inputs.SUBJECTS), default=list(inputs.SUBJECTS))
@@ -209,14 +201,17 @@ def main() -> int:
     parser.add_argument("--samples", type=int, default=96)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--emulate", choices=list(EMULATORS))
+    parser.add_argument("--json", type=Path)
     parser.add_argument("--outputs", nargs=3, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.outputs:
         outputs(*args.outputs)
         return 0
     CACHE.mkdir(parents=True, exist_ok=True)
-    worse, lines = [], []
-    print(f"{processor()}{f', as {args.emulate}' if args.emulate else ''}; onnxruntime {ort.__version__}; ", end="")
+    worse, lines, measured = [], [], []
+    print(
+        f"{record.processor()}{f', as {args.emulate}' if args.emulate else ''}; onnxruntime {ort.__version__}; ", end=""
+    )
     print(f"{args.calibrate} calibration samples, {args.samples} samples")
     print("| model | seed | arm | right | as float | median cosine | least cosine | rmse |\n" + "|---" * 8 + "|")
     for word in args.models:
@@ -228,11 +223,17 @@ def main() -> int:
                 os.chdir(ROOT)
             for arm, row in rows[-1].items():
                 print("|", " | ".join([word, str(seed), arm, *row.cells()]), "|", flush=True)
+        measured += [(f"{word}: rmse, {arm}", [row[arm].rmse for row in rows]) for arm in ("plain", "ours")]
         found = tallies(rows)
+        measured += [(f"{word}: samples won by errors, {arm}", [getattr(found[2], arm)]) for arm in ("plain", "ours")]
         lines.append("| " + " | ".join([word, *map(str, found)]) + " |")
         worse += [word] if is_worse(*found) else []
     print("\n| ours : plain | by labels | by answers | by errors |\n|---|---|---|---|", *lines, sep="\n")
     print(f"ours is less accurate: {', '.join(worse) or 'nowhere'}")
+    if args.json:
+        words = f"--models {' '.join(args.models)} --calibrate {args.calibrate} --samples {args.samples}"
+        words += f" --seeds {' '.join(map(str, args.seeds))}" + (f" --emulate {args.emulate}" if args.emulate else "")
+        record.write_results(args.json, f"python benchmarks/int8/run.py {words}", measured)
     return bool(worse)
 
 

@@ -10,7 +10,6 @@ eight, that of QNN's NPU, which is quantized. Ratios are within a pair, the medi
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import statistics
@@ -22,8 +21,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "quantize"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import models
+import record
 
 import model_zoo
 from winml.modelkit.build_matrix.disk import bytes_in
@@ -82,12 +83,12 @@ def pair(model: str, root: Path, jobs: int, *, quick: bool) -> dict[str, dict[st
     return found
 
 
-def report(name: str, pairs: list[dict[str, dict[str, float]]]) -> dict[str, object]:
-    rows: dict[str, object] = {}
+def report(name: str, pairs: list[dict[str, dict[str, float]]]) -> list[tuple[str, list[float]]]:
+    rows = []
     for key in ("wall_s", "cpu_s", "disk"):
         ratios = {base: [p["matrix"][key] / p[base][key] for p in pairs] for base in pairs[0] if base != "matrix"}
-        rows[key] = ratios
         for base, found in ratios.items():
+            rows.append((f"{name}: matrix / {base}, {key.removesuffix('_s')}", found))
             middle = statistics.median(found)
             verdict = "" if base != "one" else f"; goal {GOAL}: {'ok' if middle <= GOAL else 'MISSED'}"
             print(
@@ -104,15 +105,17 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    results = {}
+    results = []
     with tempfile.TemporaryDirectory(prefix="winml-bench-") as folder:
         root = Path(folder)
         chosen = dict(word.split("=", 1) for word in given.model) if given.model else saved(root)
         for name, model in chosen.items():
             pairs = [pair(model, root / "pair", given.jobs, quick=given.quick) for _ in range(given.pairs)]
-            results[name] = report(name, pairs)
+            results += report(name, pairs)
     if given.json:
-        given.json.write_text(json.dumps(results, indent=2) + "\n")
+        words = [f"--pairs {given.pairs}", f"--jobs {given.jobs}"] + (["--quick"] if given.quick else [])
+        words += [f"--model {one}" for one in given.model or ()]
+        record.write_results(given.json, f"python benchmarks/matrix/run.py {' '.join(words)}", results)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ rounds; limits: `same-work` 1.0x the time at most, peak memory at 512 samples 1.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
@@ -19,9 +18,14 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import models
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import record
 
 ARMS = Path(__file__).with_name("arms.py")
 
@@ -84,6 +88,25 @@ def compare(kind: str, count: int, method: str, pairs: int, folder: Path) -> dic
     return found
 
 
+def measured(found: dict[str, Any]) -> list[tuple[str, list[float]]]:
+    """Each figure of a comparison with its value in every round."""
+    where = f"{found['model']}, {found['method']}, {found['samples']} samples"
+    arms = found["rows"]
+    ratios = [
+        (
+            f"{where}: {arm} / quantize_static, {what.removesuffix('_s')}",
+            [ours[what] / theirs[what] for ours, theirs in zip(arms[arm], arms["onnxruntime"], strict=True)],
+        )
+        for arm in ("same-work", "winml")
+        for what in ("cpu_s", "wall_s")
+    ]
+    peaks = [
+        (f"{where}: peak memory of {name} in MiB", [row["peak_mib"] for row in arms[arm]])
+        for arm, name in (("winml", "winml"), ("onnxruntime", "quantize_static"))
+    ]
+    return ratios + peaks
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, nargs="+", default=[16, 512])
@@ -100,7 +123,12 @@ def main() -> None:
             for count in given.samples
         ]
     if given.json:
-        given.json.write_text(json.dumps(found, indent=1) + "\n")
+        words = (
+            f"--samples {' '.join(map(str, given.samples))} --methods {' '.join(given.methods)} "
+            f"--models {' '.join(given.models)} --pairs {given.pairs}"
+        )
+        rows = [row for one in found for row in measured(one)]
+        record.write_results(given.json, f"python benchmarks/quantize/run.py {words}", rows)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,9 @@ from typing import Any
 HERE = Path(__file__).resolve()
 sys.path[:0] = [str(HERE.parents[1]), str(HERE.parents[2] / "tests")]
 
-from startup import WINML, interval_of_median, ratios  # noqa: E402
+import record  # noqa: E402 - found by the line above
+from intervals import interval_of_median  # noqa: E402
+from startup import WINML, ratios  # noqa: E402
 
 import model_zoo  # noqa: E402
 
@@ -107,10 +109,11 @@ def main() -> None:
         for what, values in rows(folder, transformer, options.pairs):
             middle, low, high = interval_of_median(values)
             print(f"{what:56s} {middle:7.3f}  ({low:.3f} … {high:.3f}, n={len(values)})", flush=True)
-            results.append({"name": what, "median": middle, "low": low, "high": high, "n": len(values)})
+            results.append((what, values))
     print(f"load average {os.getloadavg()[0]:.2f} on {os.cpu_count()} cores")
     if options.json:
-        options.json.write_text(json.dumps(results, indent=2) + "\n")
+        model = "" if options.model is None else f" --model {options.model.name}"
+        record.write_results(options.json, f"python benchmarks/tracing/run.py --pairs {options.pairs}{model}", results)
 
 
 if __name__ == "__main__":

@@ -27,14 +27,15 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 WORK = Path(os.environ.get("WINML_BENCH_WORK", HERE / "work"))
 os.environ["WINML_CACHE"] = str(WORK / "cache")
 
 import models  # noqa: E402
+from intervals import clopper_pearson  # noqa: E402
 
 from winml.modelkit.core.errors import ModelkitError  # noqa: E402
-from winml.modelkit.core.statistics import incomplete_beta, median, std  # noqa: E402
+from winml.modelkit.core.statistics import median, std  # noqa: E402
 from winml.modelkit.core.values import to_json  # noqa: E402
 from winml.modelkit.core.verdict import gain_pct  # noqa: E402
 from winml.modelkit.measuring.compare import compare  # noqa: E402
@@ -271,21 +272,6 @@ def seed() -> None:
         }
         _append("seed", row)
         print(number, *row.values(), flush=True)
-
-
-def clopper_pearson(hits: int, count: int) -> tuple[float, float]:
-    """95 % limits of a share."""
-
-    def solve(target: float, a: float, b: float) -> float:
-        low, high = 0.0, 1.0
-        for _ in range(100):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if incomplete_beta(a, b, middle) < target else (low, middle)
-        return low
-
-    low = 0.0 if hits == 0 else solve(0.025, hits, count - hits + 1)
-    high = 1.0 if hits == count else solve(0.975, hits + 1, count - hits)
-    return low, high
 
 
 KEPT = ("KEEP", "MARGINAL_KEEP")
