@@ -101,7 +101,7 @@ def _package_reason(item: pytest.Item) -> str | None:
     if item.get_closest_marker("pandas") and find_spec("pandas") is None:
         return "pandas is not installed (pip install pandas)"
     if item.get_closest_marker("notebooks") and (find_spec("nbclient") is None or find_spec("ipykernel") is None):
-        return "nbclient or ipykernel is not installed (pip install '.[docs]')"
+        return "nbclient or ipykernel is not installed (pip install '.[notebooks]')"
     return None
 
 
