@@ -61,6 +61,7 @@ MEANINGS = {
     "compile_multiple_onnx output_path": "A folder, or for a single model a file that ends in `.onnx`.",
     "compile_multiple_onnx validate": "Whether outputs are compared with those of the source.",
     "fail_if_unsupported": "Raise `CheckFailed` when a target does not support all of the model.",
+    "folder": "A folder that `autoconfig` has written, or one that holds findings; none for the findings of this user.",
     "on_event": "A function that gets every event of the work (`wk.Event`).",
     "output": "The file or folder to write.",
     "progress": "Whether a line of progress is shown on stderr; by default in a terminal and in a notebook.",

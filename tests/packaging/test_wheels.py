@@ -26,7 +26,7 @@ def _table() -> dict[str, bool]:
 
 def test_the_page_names_every_extra() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert {*project["optional-dependencies"], ""} - {"dev", "docs"} == set(_table())
+    assert {*project["optional-dependencies"], ""} - {"dev", "docs", "notebooks"} == set(_table())
 
 
 @pytest.mark.slow
