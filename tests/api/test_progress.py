@@ -29,6 +29,12 @@ class Clock:
 
 
 class Terminal(io.StringIO):
+    charset = "utf-8"
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self.charset
+
     def isatty(self) -> bool:
         return True
 
@@ -45,17 +51,37 @@ def test_a_line_is_written_over_and_removed() -> None:
     stream, clock = Terminal(), Clock()
     line = StageProgress(stream, clock)
     line.on_event(StageStarted("optimize"))
-    assert _shown(stream.getvalue()) == "optimize  0 s"
+    assert _shown(stream.getvalue()) == "optimize  0:00"
     clock.now = 2.0
     line.on_event(StageStep("a pass with a long name", 3, 40))
-    assert _shown(stream.getvalue()) == "optimize: a pass with a long name 3 of 40  2 s"
+    assert _shown(stream.getvalue()) == "optimize: a pass with a long name 3 of 40  █░░░░░░░░░░░░░░░░░░░░░░░  0:02"
     clock.now = 3.0
     line.on_event(Calibrating(done=1, total=2))
-    assert _shown(stream.getvalue()) == "optimize: calibrating 1 of 2  3 s"
+    assert _shown(stream.getvalue()) == "optimize: calibrating 1 of 2  ████████████░░░░░░░░░░░░  0:03"
     line.close()
     assert _shown(stream.getvalue()) == ""
     assert "\x1b" not in stream.getvalue()
     assert "\n" not in stream.getvalue()
+
+
+def test_the_time_left_is_estimated_as_the_commands_do() -> None:
+    stream, clock = Terminal(), Clock()
+    line = StageProgress(stream, clock)
+    line.on_event(StageStarted("quantize"))
+    for now, done in ((1.0, 0), (2.0, 10), (3.0, 20), (4.0, 30)):
+        clock.now = now
+        line.on_event(Calibrating(done=done, total=40))
+    assert _shown(stream.getvalue()).endswith("0:04, about 1 s left")
+    clock.now = 5.0
+    line.on_event(Calibrating(done=2, total=400))
+    assert _shown(stream.getvalue()).endswith("0:05"), "other samples, of which nothing is known yet"
+
+
+def test_a_small_character_set_gets_a_bar_of_its_own() -> None:
+    stream = Terminal()
+    stream.charset = "ascii"
+    StageProgress(stream).on_event(StageStep("pass", 1, 2))
+    assert "############------------" in stream.getvalue()
 
 
 def test_events_that_come_at_once_are_one_line() -> None:
@@ -73,7 +99,7 @@ def test_a_session_and_its_runs_are_counted() -> None:
     line.on_event(SessionStarted(1, 4711))
     clock.now = 1.0
     line.on_event(RunsDone(done=20))
-    assert _shown(stream.getvalue()) == "session 2 of 3: run 20 of 50  1 s"
+    assert _shown(stream.getvalue()) == "session 2 of 3: run 20 of 50  █████████░░░░░░░░░░░░░░░  0:01"
 
 
 def test_shared_events_and_rounds_are_shown() -> None:
@@ -87,7 +113,7 @@ def test_shared_events_and_rounds_are_shown() -> None:
     ):
         clock.now += 1
         line.on_event(event)
-        assert _shown(stream.getvalue()) == f"{text}  {clock.now:.0f} s"
+        assert _shown(stream.getvalue()) == f"{text}  0:0{clock.now:.0f}"
 
 
 def test_names_cannot_move_the_cursor_and_long_lines_do_not_wrap() -> None:

@@ -1,6 +1,7 @@
 """Progress of a call: one line on stderr, in a terminal and in a notebook, that is written over and removed.
 
-Only `\r` and blanks are used, which every terminal, the classic Windows console and every notebook understand.
+It is laid out as that of the commands is. Only `\r` and blanks are used, which every terminal, the classic Windows
+console and every notebook understand.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import TextIO
 
-from winml.modelkit.core import plain_text
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.events import Event, ExportNeeded, TargetChosen
+from winml.modelkit.render.progress_line import Frame, bar_for, cells, layout
+from winml.modelkit.render.time_left import Count
 
 _BETWEEN_S = 0.1
 """Lines that come faster than this are not shown: nobody could read them."""
@@ -43,35 +46,71 @@ def _columns(stream: TextIO) -> int:
         return 80  # a notebook
 
 
+@dataclass(frozen=True)
+class Step:
+    """What an event says of the work; a bar and the time left follow from the numbers."""
+
+    work: str
+    done: int | None = None
+    total: int | None = None
+    """None where nobody knows how much there is."""
+
+    @property
+    def text(self) -> str:
+        if self.done is None:
+            return self.work
+        return f"{self.work} {self.done}" if self.total is None else f"{self.work} {self.done} of {self.total}"
+
+
 class Progress(ABC):
     """The line of one kind of work."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
+        self._bar = bar_for(getattr(stream, "encoding", None))
         self._clock = clock
         self._lock = threading.Lock()
         self._started = clock()
         self._written_at = -_BETWEEN_S
         self._shown = ""
+        self._work = ""
+        self._count: Count | None = None
 
     def on_event(self, event: Event) -> None:
         """Show an event, unless it says nothing new or the last one is only just shown."""
-        text = self._say(event)
+        step = self._step(event)
         with self._lock:
             now = self._clock() - self._started
-            if text is None or now - self._written_at < _BETWEEN_S:
+            if step is None:
+                return
+            self._take(step, now)
+            if now - self._written_at < _BETWEEN_S:
                 return
             self._written_at = now
-            self._write(f"{text}  {now:.0f} s")
+            count = self._count
+            share = None if count is None or not count.total else count.done / count.total
+            left_s = None if count is None else count.left_s(now)
+            frame = Frame(step.text, now, share=share, left_s=left_s)
+            self._write(layout(frame, _columns(self._stream), self._bar))
 
-    def _say(self, event: Event) -> str | None:
+    def _take(self, step: Step, now: float) -> None:
+        """Go on counting, or begin anew when the work is another one."""
+        if step.done is None or step.total is None:
+            self._count = None
+        elif self._count is None or step.work != self._work or step.done < self._count.done:
+            self._count = Count(step.done, step.total, now)
+        else:
+            self._count.advance(step.done, step.total, now)
+        self._work = step.work
+
+    def _step(self, event: Event) -> Step | None:
         if isinstance(event, ExportNeeded):
-            return f"exporting {event.model}"
+            return Step(f"exporting {event.model}")
         said = self.say(event)
-        return f"target {event.target}" if said is None and isinstance(event, TargetChosen) else said
+        return Step(f"target {event.target}") if said is None and isinstance(event, TargetChosen) else said
 
     @abstractmethod
-    def say(self, event: Event) -> str | None:
+    def say(self, event: Event) -> Step | None:
         """What an event says of the work; None for nothing."""
 
     def close(self) -> None:
@@ -80,8 +119,7 @@ class Progress(ABC):
             self._write("")
 
     def _write(self, text: str) -> None:
-        text = plain_text.one_line(text)[: max(1, _columns(self._stream) - 1)]
-        padding = " " * (len(self._shown) - len(text))
+        padding = " " * (cells(self._shown) - cells(text))
         with contextlib.suppress(OSError, ValueError):  # a closed stream is no reason to end the work
             self._stream.write(f"\r{text}{padding}" + ("" if text else "\r"))
             self._stream.flush()
@@ -101,30 +139,26 @@ def show_progress(progress: bool | None, line: type[Progress]) -> Iterator[Progr
         shown.close()
 
 
-def _count(done: int | None, total: int | None) -> str:
-    return "" if done is None or total is None else f" {done} of {total}"
-
-
 class StageProgress(Progress):
     """The stage that runs, the target that is asked, the model that is compiled."""
 
     _stage = ""
 
-    def say(self, event: Event) -> str | None:
+    def say(self, event: Event) -> Step | None:
         from winml.modelkit.building import events
 
         match event:
             case events.StageStarted():
                 self._stage = event.stage
-                return event.stage
+                return Step(event.stage)
             case events.StageStep():
-                return f"{self._stage}: {event.name}{_count(event.done, event.total)}"
+                return Step(f"{self._stage}: {event.name}", event.done, event.total)
             case events.AskingTarget():
-                return f"asking {event.target}{_count(event.done + 1, event.total)}"
+                return Step(f"asking {event.target} {event.done + 1} of {event.total}")
             case events.CompileStep():
-                return f"{event.action} {event.model}"
+                return Step(f"{event.action} {event.model}")
             case events.WorkerEvent():
-                return f"{self._stage}: {event.step.name}{_count(event.step.done, event.step.total)}"
+                return Step(f"{self._stage}: {event.step.name}", event.step.done, event.step.total)
         return None
 
 
@@ -133,7 +167,7 @@ class PerfProgress(Progress):
 
     _session, _sessions, _runs = 1, 1, 0
 
-    def say(self, event: Event) -> str | None:
+    def say(self, event: Event) -> Step | None:
         from winml.modelkit.measuring.perf import PerfStarted
         from winml.modelkit.measuring.sessions import SessionStarted
         from winml.modelkit.session.report import Opened, RunsDone
@@ -142,14 +176,14 @@ class PerfProgress(Progress):
         match event:
             case PerfStarted():
                 self._sessions, self._runs = event.protocol.sessions, event.protocol.iterations
-                return f"target {event.target}"
+                return Step(f"target {event.target}")
             case SessionStarted():
                 self._session = event.session + 1
-                return f"session {self._session} of {self._sessions}: opening"
+                return Step(f"session {self._session} of {self._sessions}: opening")
             case Opened():
-                return f"{where}: warming up"
+                return Step(f"{where}: warming up")
             case RunsDone():
-                return f"{where}: run {event.done}" + (f" of {self._runs}" if event.done <= self._runs else "")
+                return Step(f"{where}: run", event.done, self._runs if event.done <= self._runs else None)
         return None
 
 
@@ -158,24 +192,24 @@ class CompareProgress(StageProgress):
 
     _doing = ""
 
-    def say(self, event: Event) -> str | None:
+    def say(self, event: Event) -> Step | None:
         from winml.modelkit.measuring import events
 
         match event:
             case events.ArmBuilding():
-                return f"building {event.label}"
+                return Step(f"building {event.label}")
             case events.BaseProbing():
-                return f"probing the base {event.label}"
+                return Step(f"probing the base {event.label}")
             case events.CandidateTrying():
                 self._doing = event.label
-                return f"probing {event.label}"
+                return Step(f"probing {event.label}")
             case events.CandidateConfirming():
                 self._doing = f"confirming {event.label}"
-                return self._doing
+                return Step(self._doing)
             case events.RoundDone():
-                return f"{self._doing}: round {event.number}"
+                return Step(f"{self._doing}: round {event.number}")
             case events.CalibrationRoundDone():
-                return f"measuring noise of the base: A/A round {event.number}"
+                return Step(f"measuring noise of the base: A/A round {event.number}")
         return super().say(event)
 
 
@@ -184,37 +218,37 @@ class EvaluateProgress(StageProgress):
 
     _role = "model"
 
-    def say(self, event: Event) -> str | None:
+    def say(self, event: Event) -> Step | None:
         from winml.modelkit.evaluation import report
 
         match event:
             case report.RunStarted():
                 self._role = "model" if event.role == "candidate" else event.role
-                return f"opening the {self._role}"
+                return Step(f"opening the {self._role}")
             case report.SamplesDone():
-                return f"{self._role}: sample{_count(event.done, event.total)}"
+                return Step(f"{self._role}: sample", event.done, event.total)
         return super().say(event)
 
 
 class SearchProgress(CompareProgress):
     """The trial that runs."""
 
-    def say(self, event: Event) -> str | None:
+    def say(self, event: Event) -> Step | None:
         from winml.modelkit.search import events
         from winml.modelkit.search.space import label
 
         match event:
             case events.TrialStarted():
                 self._doing = f"{event.id} {label(event.choice)}"
-                return self._doing
+                return Step(self._doing)
             case events.RoundStarted():
                 self._doing = f"{event.id} another round"
-                return self._doing
+                return Step(self._doing)
             case events.ConfirmationStarted():
                 self._doing = f"confirming {event.id}"
-                return self._doing
+                return Step(self._doing)
             case events.DeliveryStarted():
-                return f"building the champion {event.id}"
+                return Step(f"building the champion {event.id}")
         return super().say(event)
 
 
@@ -223,14 +257,14 @@ class MatrixProgress(Progress):
 
     _done = ""
 
-    def say(self, event: Event) -> str | None:
+    def say(self, event: Event) -> Step | None:
         from winml.modelkit.build_matrix import events
 
         match event:
             case events.CellStarted():
-                return f"building {event.cell.model.name} {event.cell.label}{self._done}"
+                return Step(f"building {event.cell.model.name} {event.cell.label}{self._done}")
             case events.CellPublishing():
-                return f"publishing {event.cell.model.name} {event.cell.label}{self._done}"
+                return Step(f"publishing {event.cell.model.name} {event.cell.label}{self._done}")
             case events.CellRecorded():
                 self._done = f" · {event.progress.done} of {event.progress.total} cells done"
         return None

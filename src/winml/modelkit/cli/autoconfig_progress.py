@@ -7,11 +7,11 @@ from typing import Any
 
 from winml.modelkit.building.events import StageStarted
 from winml.modelkit.cli.console import say
-from winml.modelkit.cli.live_line import OF_BUDGET
 from winml.modelkit.cli.progress import LineProgress
 from winml.modelkit.core.verdict import gain_pct
 from winml.modelkit.measuring.events import CalibrationRoundDone, CalibrationStarted, RoundDone, RoundsStarted
 from winml.modelkit.render.autoconfig import gain_words
+from winml.modelkit.render.progress_line import OF_BUDGET
 from winml.modelkit.search.events import (
     ConfirmationEnded,
     ConfirmationStarted,

@@ -169,15 +169,6 @@ def write_raw(stream: TextIO, text: str) -> bool:
     return True
 
 
-def can_show(stream: TextIO, text: str) -> bool:
-    """Whether the character set of a stream has all of a text."""
-    try:
-        text.encode(stream.encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
-
-
 def _encode(stream: TextIO, text: str) -> None:
     try:
         stream.write(text)

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Self
 from winml.modelkit.cli import console
 from winml.modelkit.cli.announcements import announce, announce_export
 from winml.modelkit.cli.console import say
-from winml.modelkit.cli.live_line import ABOUT, AT_MOST, Frame, LiveLine
-from winml.modelkit.cli.time_left import Count, TimeLeft
+from winml.modelkit.cli.live_line import LiveLine
 from winml.modelkit.core import plain_text
 from winml.modelkit.core.events import Event, ExportNeeded, TargetChosen
+from winml.modelkit.render.progress_line import ABOUT, AT_MOST, Frame
+from winml.modelkit.render.time_left import Count, TimeLeft
 from winml.modelkit.render.units import size
 
 if TYPE_CHECKING:

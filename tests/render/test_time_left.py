@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from winml.modelkit.cli.time_left import Count, TimeLeft, estimate_left
+from winml.modelkit.render.time_left import Count, TimeLeft, estimate_left
 
 
 @pytest.mark.parametrize(
