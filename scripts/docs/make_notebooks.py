@@ -52,8 +52,8 @@ def clean(notebook: Any, work: Path) -> Any:
 
 
 def _is_progress(output: Any) -> bool:
-    """Whether an output is the line of progress, which is written over until it is blank."""
-    return output.output_type == "stream" and output.name == "stderr" and "\r" in output.text
+    """Whether an output is a line of progress, which is empty at the end."""
+    return output.output_type == "display_data" and not any(output.data.values())
 
 
 def _replace(value: Any, names: dict[str, str]) -> Any:

@@ -146,6 +146,35 @@ def test_a_notebook_is_known_by_its_kernel(
     assert is_wanted(None) is wanted
 
 
+class _Notebook:
+    """IPython in a kernel: keeps what each output shows now, and how often it changed."""
+
+    def __init__(self) -> None:
+        self.outputs: list[list[str]] = []
+        self.display = types.SimpleNamespace(display=self._show)
+
+    def get_ipython(self) -> object:
+        return types.SimpleNamespace(kernel=1)
+
+    def _show(self, data: dict[str, str], *, raw: bool, display_id: bool) -> object:
+        assert raw
+        assert display_id
+        states = [data["text/plain"]]
+        self.outputs.append(states)
+        return types.SimpleNamespace(update=lambda data, raw: states.append(data["text/plain"]))
+
+
+def test_in_a_notebook_one_output_is_updated_and_ends_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    notebook, stream = _Notebook(), io.StringIO()
+    monkeypatch.setitem(sys.modules, "IPython", notebook)  # type: ignore[arg-type]
+    monkeypatch.setattr(sys, "stderr", stream)
+    with show_progress(None, StageProgress) as line:
+        assert line is not None
+        line.on_event(StageStarted("optimize"))
+    assert notebook.outputs == [["optimize  0 s", ""]]
+    assert stream.getvalue() == ""
+
+
 def test_a_call_shows_its_progress_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)

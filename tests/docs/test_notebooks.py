@@ -56,7 +56,7 @@ def test_outputs_are_small_and_name_nothing_of_the_machine_that_ran_them(path: P
 
 def test_paths_and_progress_are_left_out_of_outputs(tmp_path: Path) -> None:
     script = _script()
-    progress = SimpleNamespace(output_type="stream", name="stderr", text="\rsession 1 of 3\r")
+    progress = SimpleNamespace(output_type="display_data", data={"text/plain": ""})
     shown = {"output_type": "display_data", "data": {"text/plain": [f"wrote {tmp_path}/out", f"in {tmp_path}"]}}
     said = SimpleNamespace(output_type="stream", name="stdout", text="")
     cell = SimpleNamespace(cell_type="code", metadata={"execution": {}}, outputs=[progress, said])

@@ -1,19 +1,21 @@
-"""Progress of a call: one line on stderr, in a terminal and in a notebook, that is written over and removed.
+"""Progress of a call: one line that is written over and removed, in a terminal or below the cell of a notebook.
 
-It is laid out as that of the commands is. Only `\r` and blanks are used, which every terminal, the classic Windows
-console and every notebook understand.
+It is laid out as that of the commands is. Only `\r` and blanks are used on stderr, which every terminal and the classic
+Windows console understand. A notebook would keep each of those lines in its file, so there the line is an output that
+is updated.
 """
 
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import TextIO
+from typing import Any, TextIO
 
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.events import Event, ExportNeeded, TargetChosen
@@ -39,7 +41,23 @@ def is_notebook() -> bool:
     return shell is not None and hasattr(shell, "kernel")
 
 
-def _columns(stream: TextIO) -> int:
+class NotebookLine(io.TextIOBase):
+    """A stream for one line in a notebook: what is written replaces what was shown."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def write(self, text: str) -> int:
+        display = sys.modules["IPython"].display.display
+        shown = {"text/plain": text.strip("\r ")}
+        if self._handle is None:
+            self._handle = display(shown, raw=True, display_id=True)
+        else:
+            self._handle.update(shown, raw=True)
+        return len(text)
+
+
+def _columns(stream: TextIO | io.TextIOBase) -> int:
     try:
         return os.get_terminal_size(stream.fileno()).columns or 80
     except (OSError, ValueError):
@@ -65,7 +83,7 @@ class Step:
 class Progress(ABC):
     """The line of one kind of work."""
 
-    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, stream: TextIO | io.TextIOBase, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
         self._bar = bar_for(getattr(stream, "encoding", None))
         self._clock = clock
@@ -132,7 +150,7 @@ def show_progress(progress: bool | None, line: type[Progress]) -> Iterator[Progr
     if not is_wanted(progress):
         yield None
         return
-    shown = line(sys.stderr)
+    shown = line(NotebookLine() if is_notebook() else sys.stderr)
     try:
         yield shown
     finally:

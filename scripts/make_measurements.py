@@ -1,0 +1,207 @@
+"""Writes the tables of `docs/measurements.md` from the results of benchmarks.
+
+    python scripts/make_measurements.py
+
+A table lies between `<!-- table: NAME -->` and `<!-- end -->`; `TABLES` says which results it is made of. A test makes
+the page again and compares: a number that is not in a results file, or not the one there, cannot stay on the page.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+BENCHMARKS = ROOT / "benchmarks"
+PAGE = ROOT / "docs" / "measurements.md"
+sys.path.insert(0, str(BENCHMARKS))
+
+from intervals import clopper_pearson, interval_of_median  # noqa: E402 - they lie beside the benchmarks
+
+_BLOCK = re.compile(r"<!-- table: (?P<name>[\w-]+) -->\n.*?<!-- end -->", re.DOTALL)
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """The rows of a file of JSON lines."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def figure(value: float) -> str:
+    """A number with three digits that count, and those before the point."""
+    if value == round(value) and abs(value) < 1e6:
+        return f"{value:.0f}"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}" if abs(value) < 0.1 else f"{value:.2f}"
+
+
+def _link(path: Path) -> str:
+    name = path.relative_to(ROOT).as_posix()
+    return f"[`{name}`](../{name})"
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, ["---"] * len(head), *rows])
+
+
+def recorded(name: str) -> str:
+    """The table of a file that a benchmark wrote with `--json`."""
+    path = BENCHMARKS / "results" / f"{name}.json"
+    found = json.loads(path.read_text(encoding="utf-8"))
+    rows = []
+    for row in found["rows"]:
+        middle, low, high = interval_of_median(row["values"])
+        spread = f"{figure(low)} … {figure(high)}" if len(row["values"]) > 1 else ""
+        rows.append([row["name"], figure(middle), spread, str(len(row["values"]))])
+    machine, conditions = found["machine"], found["conditions"]
+    versions = ", ".join(f"{package} {version}" for package, version in found["versions"].items())
+    facts = [
+        f"{machine['cores']} cores of {machine['processor']}, {machine['system']}, Python {machine['python']}",
+        versions,
+        f"load {conditions['load']} on {machine['cores']} cores",
+    ]
+    if "priority" in conditions:
+        facts.append("before other programs" if conditions["priority"] else "at the same priority as other programs")
+    if conditions.get("device") == "simulated":
+        facts.append("the NPU is simulated")
+    return "\n\n".join(
+        [
+            _table(["what", "median", "spread", "n"], rows),
+            f"{'; '.join(facts)}. Again: `{found['command']}`. Values: {_link(path)}.",
+        ]
+    )
+
+
+def verdicts() -> str:
+    """How often `winml compare` is wrong, of the verdicts that were kept."""
+    folder = BENCHMARKS / "verdicts" / "results"
+    cases = {
+        "aa": "no gain: the base against itself",
+        "quiet": "no gain, at a lower load",
+        "threads": "no gain, two threads that spin",
+        "power_3": "a true gain of about 3 %",
+        "power_5": "a true gain of about 5 %",
+        "power_-3": "about 3 % slower",
+    }
+    rows = []
+    for name, title in cases.items():
+        found = lines(folder / f"{name}.jsonl")
+        kept = sum(row["verdict"].startswith(("KEEP", "MARGINAL")) for row in found)
+        low, high = clopper_pearson(kept, len(found))
+        loads = sorted(row["load"] for row in found)
+        rows.append([
+            title, f"{kept} of {len(found)}", f"{100 * low:.1f} … {100 * high:.1f} %",
+            str(sum(row["verdict"] == "INCONCLUSIVE" for row in found)),
+            figure(sum(row["total_s"] for row in found) / len(found)), f"{loads[0]:.1f} … {loads[-1]:.1f}",
+            _link(folder / f"{name}.jsonl"),
+        ])  # fmt: skip
+    head = ["case", "kept", "share, 95 %", "inconclusive", "mean s", "load", "values"]
+    return _table(head, rows)
+
+
+def search() -> str:
+    """The search against a sweep of the same space."""
+    path = BENCHMARKS / "search" / "results.jsonl"
+    rows = []
+    for row in lines(path):
+        speed, regret = row["speedup_interval"], row["regret_interval_pct"]
+        rows.append([
+            row["model"], f"{row['builds']} of {row['builds_of_sweep']}",
+            f"{figure(row['seconds'])} s, {figure(row['seconds_of_sweep'])} s",
+            f"{row['speedup']:.2f}x ({speed[0]:.2f} … {speed[1]:.2f})",
+            f"{row['regret_pct']:.2f} % ({regret[0]:.2f} … {regret[1]:.2f})", row["champion"],
+        ])  # fmt: skip
+    head = ["net", "builds, of sweep", "time, of sweep", "faster than the baseline", "behind the best", "champion"]
+    return f"{_table(head, rows)}\n\nValues: {_link(path)}."
+
+
+def simulation() -> str:
+    """Searches in worlds where the best config is known."""
+    path = BENCHMARKS / "search" / "simulation.jsonl"
+    rows = [
+        [row["space"], row["world"], row["strategy"], f"{100 * row['within_1_pct']:.0f} %", figure(row["builds"]),
+         figure(row["measuring_s"]), str(row["invalid"])]
+        for row in lines(path)
+        if row["space"] in ("192 configs", "5184 configs")
+        and row["strategy"] in ("ours", "all of them", "TPE, 40 trials")
+    ]  # fmt: skip
+    head = ["space", "world", "strategy", "within 1 % of the best", "builds", "measuring, s", "invalid champions"]
+    return f"{_table(head, rows)}\n\nValues, with smaller spaces and other strategies: {_link(path)}."
+
+
+def accuracy() -> str:
+    """What a precision costs trained weights."""
+    path = BENCHMARKS / "accuracy" / "results.jsonl"
+    rows = []
+    for row in lines(path):
+        drop = row["drop_interval"]
+        shown = "" if row["variant"] == "fp32" else f"{row['drop']:.4f} ({drop['low']:.4f} … {drop['high']:.4f})"
+        rows.append([row["model"], row["data"], row["variant"], row["metric"], f"{row['value']:.4f}", shown])
+    head = ["model", "data", "precision", "metric", "value", "drop, 95 %"]
+    return f"{_table(head, rows)}\n\nValues: {_link(path)}."
+
+
+def catalog() -> str:
+    """Which models build at their real dimensions."""
+    path = BENCHMARKS / "catalog" / "results.jsonl"
+    found = lines(path)
+    rows = []
+    for target in sorted({row["target"] for row in found}):
+        some = [row for row in found if row["target"] == target]
+        built = [row for row in some if row["ok"]]
+        whole = sum(not (row.get("placement") or {}).get("left") for row in built)
+        worst = max(row["difference"] for row in built)
+        simulated = " (simulated)" if target == "qnn/npu" else ""
+        rows.append([f"{target}{simulated}", f"{len(built)} of {len(some)}", str(whole), f"{worst:.0e}"])
+    head = ["target", "built", "nothing left on the CPU", "largest difference of an export from PyTorch"]
+    return f"{_table(head, rows)}\n\nValues: {_link(path)}."
+
+
+def recipes() -> str:
+    """How far the shipped recipes come with tiny models."""
+    path = BENCHMARKS / "recipes" / "results.jsonl"
+    found = lines(path)
+    rows = []
+    for target in sorted({row["target"] for row in found}):
+        some = [row for row in found if row["target"] == target]
+        reached = Counter(row["reached"] or "none" for row in some)
+        reviews = Counter(row["review"] or "none" for row in some)
+        simulated = " (simulated)" if any(row["simulated"] for row in some) else ""
+        rows.append([
+            f"{target}{simulated}", str(len(some)), ", ".join(f"{goal}: {n}" for goal, n in sorted(reached.items())),
+            ", ".join(f"{verdict}: {n}" for verdict, n in sorted(reviews.items())),
+        ])  # fmt: skip
+    return f"{_table(['target', 'tried', 'goal reached', 'review'], rows)}\n\nValues: {_link(path)}."
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "verdicts": verdicts,
+    "search": search,
+    "simulation": simulation,
+    "accuracy": accuracy,
+    "catalog": catalog,
+    "recipes": recipes,
+}
+"""Tables of results that have a form of their own; any other name is a file in `benchmarks/results`."""
+
+
+def make_page(page: str) -> str:
+    """A page with its tables made again."""
+
+    def replaced(found: re.Match[str]) -> str:
+        name = found["name"]
+        table = TABLES[name]() if name in TABLES else recorded(name)
+        return f"<!-- table: {name} -->\n{table}\n<!-- end -->"
+
+    return _BLOCK.sub(replaced, page)
+
+
+def main() -> None:
+    PAGE.write_text(make_page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
