@@ -4,8 +4,8 @@
     python scripts/docs/make_notebooks.py debug-accuracy-on-npu    # one
     python scripts/docs/make_notebooks.py --check                  # run them and change nothing
 
-It needs `pip install -e ".[notebooks]"`, and the extra `qnn` for the notebook about the NPU. Numbers differ from run to run:
-read the diff. Paths of this machine, times of execution and progress are left out of what is written.
+It needs `pip install -e ".[notebooks]"`, and the extra `qnn` for the notebook about the NPU. Numbers differ from run to
+run: read the diff. Paths of this machine, times of execution and progress are left out of what is written.
 """
 
 from __future__ import annotations
