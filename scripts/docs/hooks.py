@@ -61,6 +61,10 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, **_: Any) 
     path = page.file.src_uri
     if path == "index.md":
         page.meta["hide"] = ["navigation"]  # a list of one page; here, as GitHub shows the head of a file as a table
+    if path.startswith("reference/json/"):
+        page.meta["search"] = {
+            "boost": 0.5
+        }  # tables of fields hold every word; who searches mostly wants a page of text
     moved = {page: name for name, page in MOVED.items()}
     place = site_markdown.Place(moved.get(path, f"docs/{path}"), path)
     site = site_markdown.Site(config.extra["pages"], MOVED, config.extra.get("source_url"))

@@ -99,12 +99,12 @@ def knobs_page() -> str:
     by_target = {target: knob_table.knobs((target,)) for target in targets}
     names = dict.fromkeys(knob.name for knobs in by_target.values() for knob in knobs)
     single = [name for name in names if name.removeprefix("optimize.") in passes.BY_NAME]
-    rows = []
+    blocks = []
     for name in names:
         if name in single:
             continue
         where = {target: knob for target, knobs in by_target.items() for knob in knobs if knob.name == name}
-        rows.append(_knob_row(name, where, targets))
+        blocks.append(_describe_knob(name, where, targets))
     more = [
         (f'<a id="{name}"></a>`{name}`', md.escape(passes.BY_NAME[name.removeprefix("optimize.")].what))
         for name in single
@@ -115,7 +115,7 @@ def knobs_page() -> str:
         " leaves the config as it is; levels that cannot apply to a graph or a target are skipped, with the reason. A"
         " file for `--space` ([`winml/space/1`](json/space.md)) restricts a search to some knobs and levels:",
         md.fence("json", '{"schema": "winml/space/1", "knobs": {"quantize.scheme": ["int8", "fp16"]}}'),
-        md.table(("knob", "levels", "writes", "has an effect when", "targets"), rows),
+        "\n".join(blocks),
         "With several targets the target is a knob, too: `target`, with a level for each.",
         "## Passes one by one",
         "A knob for every pass above `basic`, with the level `on`, which adds it to `optimize.passes`. How a pass works"
@@ -124,7 +124,7 @@ def knobs_page() -> str:
     )
 
 
-def _knob_row(name: str, where: Mapping[Target, Knob], targets: Sequence[Target]) -> tuple[str, ...]:
+def _describe_knob(name: str, where: Mapping[Target, Knob], targets: Sequence[Target]) -> str:
     levels = dict.fromkeys(level.name for knob in where.values() for level in knob.levels)
     keys = dict.fromkeys(key for knob in where.values() for level in knob.levels for key in _written(level))
     when = dict.fromkeys(
@@ -133,13 +133,12 @@ def _knob_row(name: str, where: Mapping[Target, Knob], targets: Sequence[Target]
         for key, values in knob.when.items()
         if key not in ("target", name)
     )
-    return (
-        f'<a id="{name}"></a>`{name}`',
-        ", ".join(f"`{level}`" for level in levels),
-        ", ".join(f"`{key}`" for key in keys),
-        "; ".join(when) or "always",
-        _target_words(where, targets),
-    )
+    text = f"Levels {', '.join(f'`{level}`' for level in levels)}."
+    if list(keys) != [name]:
+        text += f" Writes {', '.join(f'`{key}`' for key in keys)}."
+    if when:
+        text += f" Has an effect when {' and '.join(when)}."
+    return md.definition(name, f"{text} Targets: {_target_words(where, targets)}.", name)
 
 
 def _target_words(some: Collection[Target], every: Sequence[Target]) -> str:

@@ -1,6 +1,7 @@
 """Takes pictures of the built site with Chromium, and says which other hosts it asked for something.
 
     make docs && python scripts/docs/screenshots.py           into build/screenshots
+    python scripts/docs/screenshots.py --page matrix.html     one page: light, dark and on a phone
     python scripts/docs/screenshots.py --commit               also writes the two of docs/images
 
 Needs `chromium` (Debian: apt-get install chromium) and pillow. Exit 1 when a page asks another host.
@@ -42,23 +43,6 @@ class Shot:
     width: int = 1280
     height: int = 900
     dark: bool = False
-
-
-SHOOT = [
-    *(
-        Shot(f"{name}-{'dark' if dark else 'light'}", page, dark=dark)
-        for name, page in (
-            ("home", "index.html"),
-            ("guide", "GUIDE"),
-            ("command", "reference/commands/perf.html"),
-            ("api", "reference/api.html"),
-            ("json", "reference/json/perf.html"),
-        )
-        for dark in (False, True)
-    ),
-    Shot("home-phone", "index.html", PHONE),
-    Shot("command-phone", "reference/commands/perf.html", PHONE, dark=True),
-]
 
 
 class _Handler(http.server.SimpleHTTPRequestHandler):
@@ -127,16 +111,31 @@ def take(shot: Shot, address: str, chromium: str) -> set[str]:
         return foreign_hosts(json.loads(log.read_text(encoding="utf-8")), address)
 
 
-def _guide() -> str:
-    """A guide where there is one, otherwise a page in depth."""
-    found = sorted(path.relative_to(SITE).as_posix() for path in (SITE / "guides").glob("*.html"))
-    return found[0] if found else "measuring.html"
+def _shots(page: str | None) -> list[Shot]:
+    """One page in every way, or the usual ones: a guide is taken where there is one, otherwise a page in depth."""
+    if page is not None:
+        return [Shot("page-light", page), Shot("page-dark", page, dark=True), Shot("page-phone", page, PHONE)]
+    guides = sorted(path.relative_to(SITE).as_posix() for path in (SITE / "guides").glob("*.html"))
+    pages = {
+        "home": "index.html",
+        "guide": guides[0] if guides else "measuring.html",
+        "command": "reference/commands/perf.html",
+        "api": "reference/api.html",
+        "json": "reference/json/perf.html",
+    }
+    return [
+        *(Shot(f"{name}-light", page) for name, page in pages.items()),
+        *(Shot(f"{name}-dark", page, dark=True) for name, page in pages.items()),
+        Shot("home-phone", pages["home"], PHONE),
+        Shot("command-phone", pages["command"], PHONE, dark=True),
+    ]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--commit", action="store_true", help="also write docs/images/site-*.webp")
-    parser.add_argument("--only", help="names that begin like this")
+    parser.add_argument("--only", default="", help="names that begin like this")
+    parser.add_argument("--page", help="a page of the site, instead of the usual ones")
     options = parser.parse_args()
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if chromium is None or not (SITE / "index.html").is_file():
@@ -145,9 +144,9 @@ def main() -> int:
     SHOTS.mkdir(parents=True, exist_ok=True)
     asked: set[str] = set()
     with _serving() as address:
-        for shot in SHOOT:
-            if options.only is None or shot.name.startswith(options.only):
-                asked |= take(Shot(**{**vars(shot), "page": shot.page.replace("GUIDE", _guide())}), address, chromium)
+        for shot in _shots(options.page):
+            if shot.name.startswith(options.only):
+                asked |= take(shot, address, chromium)
                 print(f"wrote {SHOTS.relative_to(ROOT) / shot.name}.png")
     if options.commit:
         for scheme in ("light", "dark"):

@@ -17,6 +17,7 @@ def expand(
 
     A pattern matches no page that has a place of its own. Pages come by `order`, a list of names without folder and
     ending, then by title. A section without pages is left out, and so is a page of `OPTIONAL` that is missing.
+    Pages get their titles here: mkdocs names a page that begins with a comment by its file.
     """
     named = {value for value in _values(nav) if "*" not in value}
     titles = titles or {}
@@ -32,9 +33,8 @@ def expand(
 
     def one(entry: Any) -> list[Any]:
         if isinstance(entry, str):
-            if "*" in entry:
-                return list(matching(entry))
-            return [] if entry in OPTIONAL and entry not in pages else [entry]
+            found = matching(entry) if "*" in entry else [entry]
+            return [{titles[p]: p} if p in titles else p for p in found if p not in OPTIONAL or p in pages]
         (title, value), *_ = entry.items()
         if isinstance(value, str) and "*" not in value:
             return [{title: value} for _ in one(value)]

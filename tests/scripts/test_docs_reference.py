@@ -179,14 +179,14 @@ def test_every_error_is_on_the_page_of_exit_codes(pages: dict[str, str]) -> None
 
 
 def test_links_between_pages_lead_to_pages_and_anchors(pages: dict[str, str]) -> None:
+    anchors = {path: set(site_markdown.anchors(text)) for path, text in pages.items()}
     for path, text in pages.items():
         for target in site_markdown.links(text):
             file, _, anchor = target.partition("#")
             there = posixpath.normpath(posixpath.join(posixpath.dirname(path), file)) if file else path
-            found = pages.get(there)
-            if found is None:
-                found = (ROOT / "docs" / there).read_text(encoding="utf-8")
-            assert not anchor or anchor in site_markdown.anchors(found), f"{path}: {target}"
+            if there not in anchors:
+                anchors[there] = set(site_markdown.anchors((ROOT / "docs" / there).read_text(encoding="utf-8")))
+            assert not anchor or anchor in anchors[there], f"{path}: {target}"
 
 
 def test_every_generated_page_has_a_place_in_the_navigation(pages: dict[str, str]) -> None:

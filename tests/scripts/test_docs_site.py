@@ -80,7 +80,7 @@ def test_patterns_of_the_navigation_follow_the_files() -> None:
     pages = {"a.md", "b.md", "guides/x.md", "guides/y.md", "guides/z.md"}
     titles = {"guides/x.md": "Zebra", "guides/y.md": "Ant"}
     assert site_nav.expand(nav, pages, order=["z"], titles=titles) == [
-        {"Guides": ["guides/z.md", "guides/y.md", "guides/x.md"]},
+        {"Guides": ["guides/z.md", {"Ant": "guides/y.md"}, {"Zebra": "guides/x.md"}]},
         {"In depth": ["a.md", "b.md"]},
     ]
     assert site_nav.expand(nav, {"a.md", "tutorial.md"}) == ["tutorial.md", {"In depth": ["a.md"]}]
