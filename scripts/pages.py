@@ -130,17 +130,23 @@ def make_variables(folder: Path, programs: Path, given: Mapping[str, str] = os.e
     }
 
 
-def run_block(block: Block, folder: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+def run_block(
+    block: Block, folder: Path, env: Mapping[str, str], timeout_s: float = TIMEOUT_S
+) -> subprocess.CompletedProcess[str]:
     """Run a block in a folder: `sh` ends at the first command that fails, `python` is a program of its own."""
     words = ["sh", "-e", "-c", block.text] if block.language == "sh" else ["python", "-c", block.text]
     # A file, not a pipe: what a block leaves running in the background does not hold up the next one.
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
-        done = subprocess.run(
-            words, cwd=folder, env=dict(env), timeout=TIMEOUT_S, stdin=subprocess.DEVNULL, stdout=said,
-            stderr=subprocess.STDOUT,
-        )  # fmt: skip
+        process = subprocess.Popen(
+            words, cwd=folder, env=dict(env), stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT
+        )
+        try:
+            code, ending = process.wait(timeout_s), ""
+        except subprocess.TimeoutExpired:
+            process.kill()
+            code, ending = process.wait(), f"\nended after {timeout_s} s\n"
         said.seek(0)
-        return subprocess.CompletedProcess(words, done.returncode, said.read(), "")
+        return subprocess.CompletedProcess(words, code, said.read() + ending, "")
 
 
 def programs_here() -> Path:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from pages import PageError, read_page
+from pages import Block, PageError, read_page, run_block
 from run_pages import BlockFailed, main, missing_needs, normalise, refresh_outputs, run_page, shorten
 
 pytestmark = pytest.mark.posix("blocks are run by sh")
@@ -152,3 +152,9 @@ def test_long_outputs_keep_as_many_lines_around_the_dots(tmp_path: Path) -> None
 def test_paths_of_the_machine_are_not_shown(tmp_path: Path) -> None:
     text = f"wrote {tmp_path}/empty/out/model.onnx\nin {tmp_path}/cache/objects  \n{sys.prefix}/bin/winml\n"
     assert normalise(text, tmp_path) == "wrote out/model.onnx\nin ~/.cache/winml/objects\n.venv/bin/winml\n"
+
+
+def test_a_block_that_does_not_end_is_ended_and_fails(tmp_path: Path) -> None:
+    done = run_block(Block("sh", "exec sleep 600", 1, 0, 0), tmp_path, {"PATH": "/usr/bin:/bin"}, timeout_s=0.5)
+    assert done.returncode != 0
+    assert done.stdout == "\nended after 0.5 s\n"
