@@ -48,3 +48,13 @@ def test_labels_are_no_markup_and_long_ones_keep_their_end() -> None:
     picture = bars([Bar("<script>" + "x" * 40 + "/model.onnx", 0.0, 1.0, 2.0)], "%")
     assert "<script" not in picture
     assert "/model.onnx</text>" in picture
+
+
+def _numbers(picture: str) -> list[str]:
+    return re.findall(r'text-anchor="middle">([-\d.]+)<', picture)
+
+
+def test_the_axis_has_round_numbers() -> None:
+    assert _numbers(bars([Bar("a", 44.4, 44.8, 45.2)], "%")) == ["0", "10", "20", "30", "40"]
+    assert _numbers(dots([("a", [0.011, 0.019])], "ms")) == ["0.012", "0.014", "0.016", "0.018"]
+    assert _numbers(dots([("a", [7.0])], "ms")) == ["6.8", "7", "7.2"]

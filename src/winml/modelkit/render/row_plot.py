@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from html import escape
 
@@ -75,6 +76,13 @@ class _Scale:
         return LEFT + (value - self.low) / (self.high - self.low) * (WIDTH - LEFT - RIGHT)
 
 
+def _ticks(low: float, high: float) -> list[float]:
+    """About five round numbers between two."""
+    size = 10 ** math.floor(math.log10((high - low) / 5))
+    step = next(size * factor for factor in (1, 2, 5, 10) if (high - low) / (size * factor) <= 6)
+    return [number * step for number in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
 def _middle(number: int) -> float:
     return number * ROW + ROW / 2
 
@@ -86,8 +94,10 @@ def _svg(labels: Sequence[str], scale: _Scale, x_title: str, parts: Sequence[str
         f'<text x="{LEFT - 8}" y="{_middle(number) + 4:.0f}" text-anchor="end">{escape(name)}</text>'
         for number, name in enumerate(shown)
     ]
-    steps = [scale.low + (scale.high - scale.low) * (i + 0.5) / 5 for i in range(5)]
-    ticks = [f'<text x="{scale.at(x):.0f}" y="{end + 16}" text-anchor="middle">{x:.3g}</text>' for x in steps]
+    ticks = [
+        f'<text x="{scale.at(x):.0f}" y="{end + 16}" text-anchor="middle">{x:.6g}</text>'
+        for x in _ticks(scale.low, scale.high)
+    ]
     return "".join(
         [
             f'<svg viewBox="0 0 {WIDTH} {end + BOTTOM}" role="img" font-size="12" fill="currentColor">',
