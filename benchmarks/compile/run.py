@@ -107,6 +107,7 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=15)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
+    command = f"python benchmarks/compile/run.py --pairs {options.pairs}"
     results = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -116,10 +117,9 @@ def main() -> int:
                 spread = f"  ({low:.3f} … {high:.3f}, n={len(values)})" if len(values) > 1 else ""
                 print(f"{label:65s} {middle:7.3f}{spread}", flush=True)
                 results.append((label, values))
+                if options.json:  # after every row: a run takes long, and what is measured should not be lost
+                    record.write_results(options.json, command, results, conditions={"device": "simulated"})
     print(f"load average {os.getloadavg()[0]:.2f} on {os.cpu_count()} cores")
-    if options.json:
-        command = f"python benchmarks/compile/run.py --pairs {options.pairs}"
-        record.write_results(options.json, command, results, conditions={"device": "simulated"})
     return 0
 
 
