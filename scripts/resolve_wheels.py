@@ -43,7 +43,7 @@ Answers = dict[tuple[str, str, str], bool]
 def extras() -> tuple[str, ...]:
     """The package alone, and its extras for users."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return ("", *(name for name in project["optional-dependencies"] if name != "dev"))
+    return ("", *(name for name in project["optional-dependencies"] if name not in ("dev", "docs", "notebooks")))
 
 
 def find_uv() -> str:
