@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Iterator
 from dataclasses import is_dataclass
 from pathlib import Path
@@ -64,6 +65,7 @@ MEANINGS = {
     "folder": "A folder that `autoconfig` has written, or one that holds findings; none for the findings of this user.",
     "on_event": "A function that gets every event of the work (`wk.Event`).",
     "output": "The file or folder to write.",
+    "overwrite": "Replace what is there.",
     "progress": "Whether a line of progress is shown on stderr; by default in a terminal and in a notebook.",
     "section": "Keys of the quantize section that differ from what the precision says.",
     "trust": "Options that a config may hold though they name libraries or files.",
@@ -196,18 +198,27 @@ def _docstring(thing: Any) -> str:
 
 
 def parameter_meaning(function: str, parameter: str) -> str:
-    """What a parameter means: that of its option, or from the table here."""
+    """What a parameter means: by its option, the table here, or the sentence of the docstring that names it."""
     own = MEANINGS.get(f"{function} {parameter}")
+    if own is not None:
+        return own
     path = command_of(function)
-    if own is not None or path is None:
-        return own or MEANINGS.get(parameter, "")
-    option = OPTIONS.get(parameter, "--" + parameter.replace("_", "-"))
-    help_text = reference_commands.option_help(path, option)
-    if parameter in SWITCHED_OFF and (off := reference_commands.option_help(path, SWITCHED_OFF[parameter])) is not None:
-        return f"`False` is {_option_link(path, SWITCHED_OFF[parameter])}: {md.escape(off)}"
-    if help_text is None or parameter in MEANINGS:
-        return MEANINGS.get(parameter, "")
-    return f"{md.escape(help_text)} {_option_link(path, option)}"
+    if path is not None:
+        off = SWITCHED_OFF.get(parameter, "")
+        off_help = reference_commands.option_help(path, off)
+        if off_help is not None:
+            return f"`False` is {_option_link(path, off)}: {md.escape(off_help)}"
+        option = OPTIONS.get(parameter, "--" + parameter.replace("_", "-"))
+        option_help = reference_commands.option_help(path, option)
+        if option_help is not None:
+            return f"{md.escape(option_help)} {_option_link(path, option)}"
+    return MEANINGS.get(parameter) or _sentence_about(parameter, functions()[function])
+
+
+def _sentence_about(parameter: str, function: Any) -> str:
+    """The first sentence of a docstring that names a parameter; nothing when there is none."""
+    sentences = re.split(r"(?<=\.)\s+", " ".join(_docstring(function).split()))
+    return next((one for one in sentences if f"`{parameter}`" in one), "")
 
 
 def _option_link(path: str, option: str) -> str:

@@ -6,7 +6,7 @@ import fnmatch
 from collections.abc import Collection, Sequence
 from typing import Any
 
-OPTIONAL = ("tutorial.md", "concepts.md", "measurements.md")
+OPTIONAL = ("tutorial.md", "install.md", "concepts.md", "measurements.md")
 """Pages that have a place of their own when they are there."""
 
 
