@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import venv
 from pathlib import Path
 
 from pages import ROOT, make_variables, read_page, run_block
@@ -29,6 +28,8 @@ def build_wheel(folder: Path) -> Path:
 
 def make_environment(folder: Path, wheel: Path) -> dict[str, str]:
     """The variables of a shell in a fresh virtual environment whose `pip` also finds the wheel."""
+    import venv  # embeddable Pythons of Windows do not have it
+
     venv.create(folder / "venv", with_pip=True, symlinks=sys.platform != "win32")
     programs = folder / "venv" / ("Scripts" if sys.platform == "win32" else "bin")
     found = " ".join(filter(None, (os.environ.get("PIP_FIND_LINKS"), str(wheel.parent))))
