@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from winml.modelkit.render.units import amount, ms, size
+from winml.modelkit.render.units import amount, counted, ms, size
 
 
 @pytest.mark.parametrize(
@@ -78,3 +78,7 @@ FACTORS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 def test_a_size_says_its_bytes_to_the_digits_it_shows(count: int) -> None:
     number, unit = size(count).split(" ")
     assert abs(float(number) * FACTORS[unit] - count) <= 0.051 * FACTORS[unit]
+
+
+def test_one_thing_is_singular() -> None:
+    assert [counted(n, "file") for n in (0, 1, 2)] == ["0 files", "1 file", "2 files"]

@@ -61,6 +61,7 @@ def read(wanted: SampleRequest) -> SampleSource:
 
     used = [images[index] for index in indices]
     content = {p.relative_to(folder).as_posix(): digest.of_file(p) for p in used}
-    left = f"{others} files of `{folder}` are skipped: their extension is not that of an image" if others else None
+    which = "1 file is" if others == 1 else f"{others} files are"
+    left = f"{which} skipped in `{folder}`: no extension of an image" if others else None
     notes = tuple(note for note in (left, encoder.note) if note)
     return SampleSource(len(indices), samples, {**content, **encoder.files}, notes=notes)

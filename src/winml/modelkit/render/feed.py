@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from winml.modelkit.render.table import table
-from winml.modelkit.render.units import size
+from winml.modelkit.render.units import counted, size
 
 if TYPE_CHECKING:
     from winml.modelkit.feed.feed_command import PackageList, PullResult, PushResult, VerifyResult, VersionList
@@ -18,7 +18,7 @@ def push_text(result: PushResult) -> str:
     sent = "" if result.sent_bytes is None else f", {size(result.sent_bytes)} sent"
     return (
         f"{result.package} {result.version} {how}\n"
-        f"  {result.files} files, {size(result.bytes)}{sent}\n"
+        f"  {counted(result.files, 'file')}, {size(result.bytes)}{sent}\n"
         f"  content {result.digest}\n"
         f"  stored as {result.reference}"
     )
@@ -38,11 +38,11 @@ def versions_text(result: VersionList) -> str:
 
 def pull_text(result: PullResult) -> str:
     return "\n".join(
-        f"{v.folder}  {len(v.files)} files of {v.version}, {size(v.received_bytes)} received, "
+        f"{v.folder}  {counted(len(v.files), 'file')} of {v.version}, {size(v.received_bytes)} received, "
         f"{size(v.kept_bytes)} already present"
         for v in result.versions
     )
 
 
 def verify_text(result: VerifyResult) -> str:
-    return "\n".join(f"{v.version}  {v.files} files, {size(v.bytes)}, intact" for v in result.versions)
+    return "\n".join(f"{v.version}  {counted(v.files, 'file')}, {size(v.bytes)}, intact" for v in result.versions)

@@ -25,3 +25,8 @@ def size(count: int) -> str:
 def amount(count: int) -> str:
     """Large counts in short: `912`, `4.3 k`, `11.7 M`, `1.8 G`."""
     return str(count) if count < 1000 else _scale(count / 1000, 1000, ("k", "M", "G", "T"))
+
+
+def counted(count: int, noun: str) -> str:
+    """A count with its noun: `1 file`, `3 files`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
