@@ -79,7 +79,7 @@ def _lines(block: str) -> list[list[str]]:
     """The winml commands of a block, as words behind `winml`."""
     found = []
     for line in block.replace("\\\n", " ").splitlines():
-        words = shlex.split(line.removeprefix("$ ").split(" || ")[0].split(" | ")[0].split(" > ")[0], comments=True)
-        if words[:1] == ["winml"]:
-            found.append(words[1:])
+        command = line.strip().removeprefix("$ ")
+        if command.startswith("winml "):  # other lines may be part of a text in quotes
+            found.append(shlex.split(re.split(r" \|\|? | 2?> | &", command)[0], comments=True)[1:])
     return found
