@@ -162,6 +162,8 @@ class Normaliser:
         return value
 
     def _found(self, value: Any, key: str) -> Any:
+        if key.removeprefix("library.") == "onnx-ir" and isinstance(value, str):
+            return "<version>"  # shipped documents and those of `before` name another one than is installed
         if self._measured and key in FIRST_LEVEL:
             return shallow(value)
         if key in BY_PROCESSOR or (self._measured and key in WHOLE):
