@@ -30,8 +30,8 @@ WHOLE = frozenset({
     # when, where and in what it ran
     "at", "started", "ended", "created", "timestamp", "environment", "machine", "winml", "python", "onnxruntime",
     "numpy", "vendor", "vendor_id", "device_id", "ep_metadata", "limits", "release", "cores",
-    # checksums of lines that hold such values
-    "sum",
+    # checksums of lines that hold such values, sizes of files that do
+    "sum", "in_use_bytes",
     # places in the profile of a runtime; digests of files and requests that hold times or folders
     "op_id", "proof.json", "section.inputs", "key",
 })  # fmt: skip
