@@ -34,7 +34,7 @@ test-all: setup
 # Every page of the docs that is run, also the slow ones, each from an empty folder; scripts/run_pages.py runs one alone.
 docs-test: setup
 	$(PIP) --editable ".[$(EXTRAS),notebooks]"
-	WINML_TEST_ALL=1 $(BIN)/python -m pytest tests/docs --durations 30
+	WINML_TEST_ALL=1 $(BIN)/python -m pytest tests/docs --numprocesses 2 --dist loadgroup --durations 30
 
 # The tests under a Windows Python in Wine, which is set up in build/windows:
 #   make test-windows ARGS="tests/store -k lock" PY=3.13
