@@ -198,8 +198,8 @@ def test_lines_fit_and_words_are_whole_in_commands_that_measure(folder: Path) ->
 def test_lines_fit_and_words_are_whole_where_a_model_is_exported_and_compiled(folder: Path, hf_folders: Path) -> None:
     commands = (
         f"export -m {hf_folders}/bert -o exported{{columns}}",
-        "compile -m exported60 --target qnn/npu -o compiled{columns}.onnx",
         "build -m exported60 --target qnn/npu -p w8a16 --calibration random -o npu{columns}",
+        "compile -m npu60 --target qnn/npu -o compiled{columns}.onnx",
     )
     assert [p for number, command in enumerate(commands, 80) for p in _problems(command, folder, number)] == []
 
