@@ -39,12 +39,12 @@ def model_option(model: str, *, sample: bool) -> str:
     return "--sample" if sample else f"-m {shell_word(model)}"
 
 
-def _short(path: str) -> str:
+def short_path(path: str) -> str:
     """A path as it is written from here: relative when it lies below this folder."""
     try:
-        return shell_word(str(Path(path).relative_to(Path.cwd())))
+        return str(Path(path).relative_to(Path.cwd()))
     except ValueError:
-        return shell_word(path)
+        return path
 
 
 def after_inspect(result: Inspection, named: str) -> str:
@@ -82,9 +82,9 @@ def after_build(result: BuildResult, trust: str) -> str:
     """Whether it is faster than its source, where both can be measured, or how fast it is."""
     measured = result.proof.status == "proven on target" and not result.target.simulated
     quantized = any(stage.stage == "quantize" for stage in result.stages)
-    folder = _short(result.folder)
+    folder = shell_word(short_path(result.folder))
     if measured and quantized and result.model.endswith(".onnx"):
-        return f"winml compare {_short(result.model)} {folder} --target {result.target}{trust}"
+        return f"winml compare {shell_word(short_path(result.model))} {folder} --target {result.target}{trust}"
     return f"winml perf -m {folder} --target {result.target}{trust}"
 
 

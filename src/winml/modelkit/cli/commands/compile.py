@@ -60,6 +60,7 @@ from winml.modelkit.cli.options import (
 @json_option
 def command(listing: bool, sample: bool, as_json: bool, **given: Any) -> None:
     from winml.modelkit.building.compile.command import compile_models, list_compilers, raise_for
+    from winml.modelkit.cli.next_command import short_path
     from winml.modelkit.cli.stage_progress import CompileProgress
     from winml.modelkit.render.compile import compile_text, compilers_text
 
@@ -77,12 +78,13 @@ def command(listing: bool, sample: bool, as_json: bool, **given: Any) -> None:
     if as_json:
         console.data_json(result)
         return
+    folder = Path(short_path(result.folder))
     for row in result.models:
         if row.status == "compiled":
-            console.say("wrote", str(Path(result.folder) / row.output))
+            console.say("wrote", str(folder / row.output))
     runs = [row.output for row in result.models if row.status == "compiled" and row.validation.status == "passed"]
     if runs:
-        path = console.quote(str(Path(result.folder) / runs[0]))
+        path = console.quote(str(folder / runs[0]))
         console.say("next", f"winml perf -m {path} --target {result.target}")
 
 
