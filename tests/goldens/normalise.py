@@ -52,6 +52,7 @@ STEADY = frozenset({"budget_s", "timeout_s", "cool_down_s", "duration_s", "inter
 ACCURACY = frozenset({
     "cosine", "scale", "max_abs", "max_rel", "sqnr_db", "exact_sqnr_db", "agreement", "difference", "median", "mean",
     "low", "high", "p05", "p95", "max", "min", "value", "largest",
+    "relative", "max_relative", "min_cosine",
 })  # fmt: skip
 """Computed on the processor, whose last digits are its own."""
 
@@ -112,6 +113,7 @@ PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r", section\.reduce_range\b|\bsection\.reduce_range, "), ""),
     (re.compile(r'(?<="reduce_range": )(true|false)'), "<bool>"),
     (re.compile(r"(?<=the outputs have a cosine of )\d\.\d+"), "<n>"),
+    (re.compile(r"cosine 0\.\d+, largest difference \d[\d.e-]*"), "cosine <n>, largest difference <n>"),
     (re.compile(r"(?<= within )\d\.\d+e-\d+(?= of PyTorch)"), "<n>"),
     (re.compile(r"QNNExecutionProvider_QNNExecutionProvider_\d+"), "QNNExecutionProvider_<hash>"),
 )
