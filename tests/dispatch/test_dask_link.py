@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 from collections.abc import Iterator
@@ -50,3 +51,14 @@ def test_a_server_of_another_kind_is_not_a_bug(listening: socket.socket) -> None
 def test_a_certificate_that_is_not_there_is_named(listening: socket.socket) -> None:
     with pytest.raises(RequestError, match="file not found: `nowhere.pem`"):
         dask_link.open_client(address(listening, TLS("nowhere.pem", "me.pem", "me.key")))
+
+
+def test_the_reason_is_the_first_cause_that_says_something() -> None:
+    refused, gave_up = ConnectionRefusedError(111, "Connection refused"), asyncio.CancelledError()
+    refused.__context__ = gave_up
+    told = OSError("Timed out trying to connect")
+    told.__cause__ = refused
+    assert dask_link._reason(told) == "[Errno 111] Connection refused"
+    only = OSError("Timed out trying to connect")
+    only.__context__ = gave_up
+    assert dask_link._reason(only) == "Timed out trying to connect"

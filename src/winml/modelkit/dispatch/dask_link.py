@@ -89,9 +89,12 @@ def _reason(error: BaseException) -> str:
         return f"no response for {CONNECT_S:g} s"
     if not isinstance(error, OSError | ValueError):
         return "another program listens there"
-    while error.__cause__ is not None or error.__context__ is not None:
-        error = error.__cause__ or error.__context__ or error
-    return str(error) or type(error).__name__
+    # The first cause says most, unless it is that Dask gave up an attempt, which says nothing.
+    found, below = str(error) or type(error).__name__, error.__cause__ or error.__context__
+    while below is not None:
+        found = str(below) if isinstance(below, OSError) and str(below) else found
+        below = below.__cause__ or below.__context__
+    return found
 
 
 def nodes(client: Client) -> dict[str, Node]:
