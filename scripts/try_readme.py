@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from pages import ROOT, make_variables, read_page, run_block
@@ -48,7 +49,9 @@ def follow(folder: Path, wheel: Path | None, blocks: int | None = None) -> int:
         started = time.monotonic()
         # Environments of EPs have packages of their own versions.
         pinned = {"PIP_CONSTRAINT": str(ROOT / "constraints.txt")} if "pip install" in block.text else {}
-        done = run_block(block, empty, {**env, **pinned})
+        # Every command is shown before it runs, so that a failure says which one it was.
+        traced = replace(block, text=f"set -x\n{block.text}")
+        done = run_block(traced, empty, {**env, **pinned})
         answer = "ok" if done.returncode == 0 else f"exit {done.returncode}"
         print(
             f"block {number}: {answer} in {time.monotonic() - started:.0f} s: {block.text.splitlines()[0]}", flush=True

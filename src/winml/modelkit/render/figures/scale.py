@@ -80,16 +80,14 @@ def tick_labels(ticks: Sequence[float]) -> list[str]:
     return [f"{tick:g}" for tick in ticks]
 
 
-def padded_range(values: Iterable[float], *, part: float = 0.06, zero: bool = False) -> tuple[float, float]:
-    """An interval around numbers with room at both ends; `zero` begins it at zero."""
+def padded_range(values: Iterable[float], *, part: float = 0.06) -> tuple[float, float]:
+    """An interval around numbers with room at both ends."""
     known = [value for value in values if math.isfinite(value)]
     if not known:
         return 0.0, 1.0
     low, high = min(known), max(known)
-    if zero:
-        low = min(low, 0.0)
     room = (high - low) * part or abs(high) * part or 1.0
-    return (low if zero and low == 0.0 else low - room), high + room
+    return low - room, high + room
 
 
 def log_range(values: Iterable[float], *, part: float = 0.06) -> tuple[float, float]:
