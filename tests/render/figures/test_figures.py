@@ -13,7 +13,7 @@ from winml.modelkit.render.figures.distribution import latency_figure
 from winml.modelkit.render.figures.pareto import Point, front, pareto_figure
 from winml.modelkit.render.figures.pictures import with_style
 from winml.modelkit.render.figures.speedups import SpeedupRow, speedup_figure
-from winml.modelkit.render.figures.style import _DARK, _LIGHT
+from winml.modelkit.render.figures.style import DARK, LIGHT
 from winml.modelkit.render.figures.text_size import shorten, text_width
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -160,6 +160,6 @@ def _contrast(one: str, other: str) -> float:
 
 @pytest.mark.parametrize("shade", [0, 1])
 def test_colours_of_text_have_contrast(shade: int) -> None:
-    colours = (_LIGHT, _DARK)[shade]
-    named = {name: colour for name, colour in colours.items() if name not in ("paper", "rule")}
+    colours = (LIGHT, DARK)[shade]
+    named = {name: colour for name, colour in colours.items() if name not in ("paper", "rule", "shade")}
     assert {name: c for name, colour in named.items() if (c := _contrast(colour, colours["paper"])) < 4.5} == {}

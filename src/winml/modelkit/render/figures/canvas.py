@@ -9,12 +9,24 @@ from typing import Literal
 
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.render.figures.scale import Scale, tick_labels
-from winml.modelkit.render.figures.text_size import text_width
+from winml.modelkit.render.figures.text_size import shorten, text_width
 
 Anchor = Literal["start", "middle", "end"]
 FONT = 13.0
 """Size of labels in pixels at the natural width."""
 SMALL = 12.0
+
+WIDE = 760.0
+"""Width of a picture on a screen, in its own pixels."""
+HALF = 520.0
+"""Of one of two pictures side by side."""
+NARROW = 340.0
+"""On a phone: labels have a line of their own there."""
+
+
+def is_narrow(width: float) -> bool:
+    """Whether labels beside a picture would leave no room for it."""
+    return width < 480
 
 
 @dataclass(frozen=True)
@@ -106,7 +118,10 @@ class Canvas:
                 self.add("path", d=f"M{_value(x)} {_value(top)}V{_value(y)}", class_="wk-grid")
             self.text(x, y + SMALL + 4, text, anchor="middle", class_="wk-tick", size=SMALL)
         self.add("path", d=f"M{_value(scale.start)} {_value(y)}H{_value(scale.end)}", class_="wk-axis")
-        self.text((scale.start + scale.end) / 2, y + 2 * SMALL + 12, title, anchor="middle", class_="wk-title")
+        title = shorten(title, self.width, FONT)
+        half = text_width(title, FONT) / 2
+        middle = min(max((scale.start + scale.end) / 2, half), self.width - half)
+        self.text(middle, y + 2 * SMALL + 12, title, anchor="middle", class_="wk-title")
 
     def y_axis(self, scale: Scale, x: float, title: str, *, right: float | None = None, most: int = 6) -> None:
         """Ticks with numbers left of a line, grid lines up to `right`, and the title above."""

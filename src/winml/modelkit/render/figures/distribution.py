@@ -6,29 +6,30 @@ import bisect
 import math
 from collections.abc import Mapping, Sequence
 
-from winml.modelkit.render.figures.canvas import SMALL, Canvas
+from winml.modelkit.render.figures.canvas import SMALL, WIDE, Canvas, is_narrow
 from winml.modelkit.render.figures.scale import Scale, log_range, padded_range
 
-_WIDTH, _HEIGHT = 760.0, 250.0
+_HEIGHT = 250.0
 _TOP, _BOTTOM = 58.0, 200.0
-_BINS = 48
+_PIXELS_PER_BAR = 14.0
 _LONG_TAIL = 4.0
 """A run that took so many times the median has a linear axis squeeze all others into its first bars."""
 
 
-def latency_figure(samples_ms: Sequence[float], marks_ms: Mapping[str, float]) -> str:
+def latency_figure(samples_ms: Sequence[float], marks_ms: Mapping[str, float], width: float = WIDE) -> str:
     """The picture; an empty text without samples. `marks_ms` are at most three percentiles of the result, by name."""
     ordered = sorted(value for value in samples_ms if math.isfinite(value) and value > 0)
     if not ordered:
         return ""
     log = ordered[-1] > _LONG_TAIL * ordered[len(ordered) // 2]
     low, high = (log_range if log else padded_range)((*ordered, *marks_ms.values()))
-    scale = Scale(max(low, 0.0) if not log else low, high, 24, _WIDTH - 110, log=log)
-    edges = _edges(scale)
-    counts = [bisect.bisect_left(ordered, edges[i + 1]) - bisect.bisect_left(ordered, edges[i]) for i in range(_BINS)]
-    canvas = Canvas(_WIDTH, _HEIGHT)
+    scale = Scale(max(low, 0.0) if not log else low, high, 24, width - 110, log=log)
+    bars = round((scale.end - scale.start) / _PIXELS_PER_BAR)
+    edges = _edges(scale, bars)
+    counts = [bisect.bisect_left(ordered, edges[i + 1]) - bisect.bisect_left(ordered, edges[i]) for i in range(bars)]
+    canvas = Canvas(width, _HEIGHT)
     upright = Scale(0, max(counts) or 1, _BOTTOM, _TOP)
-    canvas.x_axis(scale, _BOTTOM, "ms per run" + (", logarithmic" if log else ""), most=8)
+    canvas.x_axis(scale, _BOTTOM, "ms per run" + (", logarithmic" if log else ""), most=4 if is_narrow(width) else 8)
     for number, count in enumerate(counts):
         if not count:
             continue
@@ -47,12 +48,12 @@ def latency_figure(samples_ms: Sequence[float], marks_ms: Mapping[str, float]) -
     return canvas.svg(sentence(ordered, marks_ms))
 
 
-def _edges(scale: Scale) -> list[float]:
+def _edges(scale: Scale, bars: int) -> list[float]:
     """Bounds of bars of one width on the axis."""
     if not scale.log:
-        return [scale.low + (scale.high - scale.low) * i / _BINS for i in range(_BINS + 1)]
+        return [scale.low + (scale.high - scale.low) * i / bars for i in range(bars + 1)]
     low, high = math.log10(scale.low), math.log10(scale.high)
-    return [10 ** (low + (high - low) * i / _BINS) for i in range(_BINS + 1)]
+    return [10 ** (low + (high - low) * i / bars) for i in range(bars + 1)]
 
 
 def sentence(samples_ms: Sequence[float], marks_ms: Mapping[str, float]) -> str:

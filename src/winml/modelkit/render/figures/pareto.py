@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from winml.modelkit.core.dataclass import dataclass
-from winml.modelkit.render.figures.canvas import Canvas, polyline
+from winml.modelkit.render.figures.canvas import WIDE, Canvas, is_narrow, polyline
 from winml.modelkit.render.figures.scale import Scale, padded_range
 
-_WIDTH, _HEIGHT = 760.0, 380.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64.0, 740.0, 34.0, 326.0
+_HEIGHT = 380.0
+_LEFT, _MARGIN, _TOP, _BOTTOM = 64.0, 20.0, 34.0, 326.0
 _BEYOND = 3.0
 """An interval that reaches so many times as far as the points do is cut at the frame."""
 
@@ -34,15 +34,16 @@ def front(points: Sequence[Point]) -> list[Point]:
     return sorted(best, key=lambda p: (p.x, -p.y))
 
 
-def pareto_figure(points: Sequence[Point], x_title: str, y_title: str) -> str:
+def pareto_figure(points: Sequence[Point], x_title: str, y_title: str, width: float = WIDE) -> str:
     """The picture; an empty text without points."""
     if not points:
         return ""
-    x = _scale([p.x for p in points], [p.x_interval for p in points], _LEFT, _RIGHT)
+    right = width - _MARGIN
+    x = _scale([p.x for p in points], [p.x_interval for p in points], _LEFT, right)
     y = _scale([p.y for p in points], [p.y_interval for p in points], _BOTTOM, _TOP)
-    canvas = Canvas(_WIDTH, _HEIGHT)
-    canvas.x_axis(x, _BOTTOM, x_title, top=_TOP)
-    canvas.y_axis(y, _LEFT, y_title, right=_RIGHT)
+    canvas = Canvas(width, _HEIGHT)
+    canvas.x_axis(x, _BOTTOM, x_title, top=_TOP, most=4 if is_narrow(width) else 6)
+    canvas.y_axis(y, _LEFT, y_title, right=right)
     best = front(points)
     if len(best) > 1:
         canvas.add("polyline", points=polyline([(x.at(p.x), y.at(p.y)) for p in best]), class_="wk-line",

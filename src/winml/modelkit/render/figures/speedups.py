@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.render.compare import round_speedups
-from winml.modelkit.render.figures.canvas import FONT, SMALL, Canvas
+from winml.modelkit.render.figures.canvas import FONT, SMALL, WIDE, Canvas, is_narrow
 from winml.modelkit.render.figures.scale import Scale, log_range
 from winml.modelkit.render.figures.style import GLYPHS, ROLES
 from winml.modelkit.render.figures.text_size import shorten, text_width
@@ -16,7 +16,6 @@ from winml.modelkit.render.times import speedup_text
 if TYPE_CHECKING:
     from winml.modelkit.measuring.compare_result import CompareResult
 
-_WIDTH = 760.0
 _ROW = 44.0
 _MOST_LABEL = 220.0
 _MOST_DOTS = 200
@@ -46,21 +45,33 @@ def rows_of_compare(result: CompareResult) -> list[SpeedupRow]:
     ]
 
 
-def speedup_figure(rows: Sequence[SpeedupRow], base: str) -> str:
+def speedup_figure(rows: Sequence[SpeedupRow], base: str, width: float = WIDE) -> str:
     """The picture; an empty text when nothing was measured."""
     rows = [row for row in rows if row.speedup is not None]
     if not rows:
         return ""
-    labels = [shorten(row.label, _MOST_LABEL, FONT) for row in rows]
-    left = 16 + max(text_width(label, FONT) for label in labels)
-    canvas = Canvas(_WIDTH, 34 + _ROW * len(rows) + 48)
-    scale = _scale(rows, left, _WIDTH - 150)
-    bottom = 34 + _ROW * len(rows)
-    canvas.x_axis(scale, bottom, f"times as fast as {shorten(base, 300, FONT)}", top=26)
+    narrow = is_narrow(width)
+    row_height = _ROW + (FONT + 5 if narrow else 0)
+    labels = [shorten(row.label, width - 130 if narrow else _MOST_LABEL, FONT) for row in rows]
+    left = 8 if narrow else 16 + max(text_width(label, FONT) for label in labels)
+    bottom = 34 + row_height * len(rows)
+    canvas = Canvas(width, bottom + 48)
+    scale = _scale(rows, left, width - (8 if narrow else 150))
+    title = f"times as fast as {shorten(base, width - 150, FONT)}"
+    canvas.x_axis(scale, bottom, title, top=26, most=4 if narrow else 6)
     canvas.add("path", d=f"M{scale.at(1.0):.1f} 20V{bottom:.1f}", class_="wk-zero")
-    canvas.text(scale.at(1.0), 14, "same speed", anchor="middle", class_="wk-note", size=SMALL)
+    x = min(max(scale.at(1.0), 36), width - 36)
+    canvas.text(x, 14, "same speed", anchor="middle", class_="wk-note", size=SMALL)
     for number, (row, label) in enumerate(zip(rows, labels, strict=True)):
-        _draw(canvas, scale, row, label, 34 + _ROW * (number + 0.5))
+        top = 34 + row_height * number
+        _draw(
+            canvas,
+            scale,
+            row,
+            label,
+            top + FONT + 1 if narrow else top + _ROW / 2 + FONT * 0.35,
+            top + row_height - _ROW / 2,
+        )
     return canvas.svg(sentence(rows, base))
 
 
@@ -76,10 +87,10 @@ def _scale(rows: Sequence[SpeedupRow], start: float, end: float) -> Scale:
     return Scale(low, high, start, end, log=True)
 
 
-def _draw(canvas: Canvas, scale: Scale, row: SpeedupRow, label: str, y: float) -> None:
+def _draw(canvas: Canvas, scale: Scale, row: SpeedupRow, label: str, baseline: float, y: float) -> None:
     assert row.speedup is not None
     role, glyph = ROLES.get(row.verdict, "plain"), GLYPHS.get(row.verdict, "")
-    canvas.text(0, y + FONT * 0.35, label)
+    canvas.text(0, baseline, label)
     known = "" if row.interval is None else f" (95 % {row.interval[0]:.2f} … {row.interval[1]:.2f})"
     with canvas.mark(f"{row.label}: {row.speedup:.2f} times as fast{known}, {row.verdict}, {len(row.rounds)} rounds",
                      class_=f"wk-mark wk-{role}"):  # fmt: skip
@@ -90,7 +101,7 @@ def _draw(canvas: Canvas, scale: Scale, row: SpeedupRow, label: str, y: float) -
             low, high = (min(max(bound, scale.low), scale.high) for bound in row.interval)
             canvas.add("path", d=f"M{scale.at(low):.1f} {y:.1f}H{scale.at(high):.1f}", class_="wk-whisker")
         canvas.add("circle", cx=scale.at(row.speedup), cy=y, r=6)
-        canvas.text(_WIDTH, y + FONT * 0.35, f"{speedup_text(row.speedup)} {glyph}", anchor="end", class_="wk-answer")
+        canvas.text(canvas.width, baseline, f"{speedup_text(row.speedup)} {glyph}", anchor="end", class_="wk-answer")
 
 
 def sentence(rows: Sequence[SpeedupRow], base: str) -> str:

@@ -1,10 +1,12 @@
 """One visual language for pictures: colours by role, for light and dark pages, safe for colour-blind readers.
 
 Colours are those of Okabe and Ito, darkened or lightened until text in them has a contrast of 4.5. No picture relies on
-colour alone: verdicts have a glyph, too.
+colour alone: verdicts and execution providers have a glyph, too.
 """
 
 from __future__ import annotations
+
+from winml.modelkit.core.dataclass import dataclass
 
 GLYPHS = {"KEEP": "✓", "MARGINAL_KEEP": "✓", "DISCARD": "✗", "INCONCLUSIVE": "~", "IDENTICAL": "=", "FAILED": "!"}
 """The sign of a verdict."""
@@ -19,37 +21,80 @@ ROLES = {
 }
 """The colour of a verdict."""
 
-_LIGHT = {
-    "ink": "#1b1f24", "soft": "#59636e", "rule": "#d1d9e0", "paper": "#ffffff",
+STATE_ROLES = {"good": "good", "bad": "bad", "unsure": "open", "quiet": "plain"}
+"""Style of a state in `render/marks.py` -> its colour in a picture."""
+
+
+@dataclass(frozen=True)
+class EPStyle:
+    """How an execution provider looks in a picture."""
+
+    role: str
+    glyph: str
+
+
+_EPS = {
+    "cpu": EPStyle("main", "●"),
+    "qnn": EPStyle("violet", "■"),
+    "openvino": EPStyle("teal", "▲"),
+    "dml": EPStyle("ochre", "◆"),
+    "cuda": EPStyle("rose", "▼"),
+    "tensorrt": EPStyle("rose", "★"),
+    "vitisai": EPStyle("ochre", "★"),
+}
+_OTHER_EP = EPStyle("plain", "○")
+
+
+def ep_style(ep: str) -> EPStyle:
+    """By the short name of an EP (`qnn`) or by ONNX Runtime's (`QNNExecutionProvider`)."""
+    name = ep.lower().removesuffix("executionprovider")
+    return _EPS.get(name, _OTHER_EP)
+
+
+LIGHT = {
+    "ink": "#1b1f24", "soft": "#59636e", "rule": "#d1d9e0", "paper": "#ffffff", "shade": "#f3f5f7",
     "good": "#00704f", "bad": "#a8420a", "open": "#6b5500", "plain": "#59636e", "main": "#0a5ea8",
+    "violet": "#8a3c8f", "teal": "#006a6a", "ochre": "#8a5a00", "rose": "#b0305c",
 }  # fmt: skip
-_DARK = {
-    "ink": "#e6edf3", "soft": "#9aa4af", "rule": "#3d444d", "paper": "#0d1117",
+DARK = {
+    "ink": "#e6edf3", "soft": "#9aa4af", "rule": "#3d444d", "paper": "#0d1117", "shade": "#171c23",
     "good": "#3ccb9c", "bad": "#f58b4c", "open": "#e3c33c", "plain": "#9aa4af", "main": "#6cb6f5",
+    "violet": "#d9a3dc", "teal": "#4fc9c9", "ochre": "#e0b050", "rose": "#f58bb0",
 }  # fmt: skip
+_DRAWN = ("good", "bad", "open", "plain", "main", "violet", "teal", "ochre", "rose")
+"""Colours that marks may have, as classes `wk-NAME`."""
 
 
-def _variables(colours: dict[str, str]) -> str:
-    return "".join(f"--wk-{name}:{colour};" for name, colour in colours.items())
+def variables(selector: str) -> str:
+    """Colours for an element and what is in it: light, dark where the reader prefers it, light on paper."""
+    light, dark = ("".join(f"--wk-{name}:{colour};" for name, colour in one.items()) for one in (LIGHT, DARK))
+    return (
+        f"{selector}{{{light}}}@media (prefers-color-scheme:dark){{{selector}{{{dark}}}}}"
+        f"@media print{{{selector}{{{light}}}}}"
+    )
 
 
-FIGURE_STYLE = (
-    f".wk-figure{{{_variables(_LIGHT)}}}"
-    f"@media (prefers-color-scheme:dark){{.wk-figure{{{_variables(_DARK)}}}}}"
+FIGURE_RULES = (
     ".wk-figure{display:block;max-width:100%;height:auto;overflow:visible;background:none}"
     '.wk-figure text{font-family:system-ui,"Segoe UI","Helvetica Neue",Arial,sans-serif;fill:var(--wk-ink)}'
     ".wk-figure .wk-tick,.wk-figure .wk-title,.wk-figure .wk-note{fill:var(--wk-soft)}"
     ".wk-grid{stroke:var(--wk-rule);stroke-width:1;fill:none}.wk-axis{stroke:var(--wk-soft);stroke-width:1;fill:none}"
     ".wk-zero{stroke:var(--wk-soft);stroke-width:1.5;stroke-dasharray:5 4;fill:none}"
     ".wk-line{stroke:var(--wk-main);stroke-width:2;fill:none}.wk-bar{fill:var(--wk-main)}"
-    ".wk-round{fill-opacity:.45}.wk-good{color:var(--wk-good)}.wk-bad{color:var(--wk-bad)}"
-    ".wk-open{color:var(--wk-open)}.wk-plain{color:var(--wk-plain)}.wk-main{color:var(--wk-main)}"
-    ".wk-good,.wk-bad,.wk-open,.wk-plain,.wk-main{fill:currentColor;stroke:currentColor}"
-    ".wk-figure .wk-good text,.wk-figure .wk-bad text,.wk-figure .wk-open text,.wk-figure .wk-plain text"
-    "{fill:currentColor;stroke:none}"
+    ".wk-round{fill-opacity:.45}"
+    + "".join(f".wk-{name}{{color:var(--wk-{name})}}" for name in _DRAWN)
+    + ",".join(f".wk-{name}" for name in _DRAWN)
+    + "{fill:currentColor;stroke:currentColor}"
+    + ",".join(f".wk-figure .wk-{name} text" for name in _DRAWN)
+    + "{fill:currentColor;stroke:none}"
+    ".wk-figure .wk-solid{stroke:none}.wk-figure .wk-tint{fill-opacity:.16;stroke-width:1}"
+    ".wk-figure .wk-on text,.wk-figure text.wk-on{fill:var(--wk-ink);stroke:none}"
     ".wk-figure .wk-whisker{fill:none;stroke-width:3}"
     ".wk-figure .wk-interval{fill:none;stroke-width:1.5;stroke-opacity:.6}"
+    ".wk-figure .wk-path{fill:none;stroke-width:2}"
     ".wk-mark:focus{outline:2px solid var(--wk-main);outline-offset:2px}"
-    "@media print{.wk-figure{" + _variables(_LIGHT) + "}}"
 )
-"""The style of pictures; every name in it begins with `wk-`, so that it changes nothing else in a page or notebook."""
+"""What classes in pictures look like, by colours that an element around them has."""
+
+FIGURE_STYLE = variables(".wk-figure") + FIGURE_RULES
+"""The style of a picture alone; every name in it begins with `wk-`, so that it changes nothing else in a notebook."""
