@@ -105,7 +105,7 @@ def _open_records(journal: Journal, start: Preparation) -> list[Record]:
     """The records to resume from; a new journal records its search, an old one must belong to this search."""
     lines = journal.replay.records
     if not lines:
-        records: list[Record] = [StudyRecord(winml=__version__, identity=start.identity)]
+        records: list[Record] = [StudyRecord(winml=__version__, identity=start.identity, model=str(start.source.path))]
         if start.request.reuse is not None:
             records += reuse_trials(start.request.reuse, start.identity, start.insight.space.options())
         for record in records:

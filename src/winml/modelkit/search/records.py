@@ -68,6 +68,8 @@ class StudyRecord:
     kind: Literal["study"] = "study"
     winml: str
     identity: Identity
+    model: str | None = key(omit=True)
+    """The path of the model, for readers; the identity has its digest. Journals of earlier versions do not have it."""
 
 
 @dataclass(frozen=True, kw_only=True)

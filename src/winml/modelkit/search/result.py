@@ -20,12 +20,13 @@ from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import NotEmpty, Pattern, key
 from winml.modelkit.core.verdict import Verdict, gain_pct, speedup
 from winml.modelkit.ep.trust import option_to_repeat
+from winml.modelkit.measuring.protocols import PROTOCOLS
 from winml.modelkit.measuring.summary import spread_ms
 from winml.modelkit.search import race, strategy
-from winml.modelkit.search.records import GateLimits, Objective
+from winml.modelkit.search.records import GateLimits, Objective, StudyRecord
 from winml.modelkit.search.space import ConfigJSON
 from winml.modelkit.search.study import Study
-from winml.modelkit.search.trial import Accuracy, Note, Step, Trial, TrialArtifact, TrialOutcome
+from winml.modelkit.search.trial import Accuracy, Note, Step, Trial, TrialArtifact, TrialOutcome, Yardstick
 from winml.modelkit.search.trial_state import TrialState, name_state
 
 if TYPE_CHECKING:
@@ -234,7 +235,20 @@ class SearchSession:
     seconds: float
 
 
-def _verdict(trial: Trial, study: Study) -> Verdict | None:
+@dataclass(frozen=True)
+class SearchState:
+    """What results of trials are made from: a loop has it, and so does a journal."""
+
+    state: strategy.State
+    yardstick: Yardstick
+    base: ConfigJSON
+
+    @classmethod
+    def of(cls, study: Study) -> SearchState:
+        return cls(study.state, study.plan.yardstick_for(study.state), study.plan.space.base)
+
+
+def _verdict(trial: Trial, known: SearchState) -> Verdict | None:
     """The verdict on a trial; without rounds where none were needed."""
     if trial.outcome == "baseline":
         return None
@@ -246,7 +260,7 @@ def _verdict(trial: Trial, study: Study) -> Verdict | None:
         return Verdict("FAILED", trial.reason)
     if not trial.series.deciding:
         return Verdict("FAILED", trial.series.disturbed or trial.reason)
-    return study.plan.yardstick_for(study.state).verdict(trial.series)
+    return known.yardstick.verdict(trial.series)
 
 
 def _changes(config: ConfigJSON, base: ConfigJSON) -> dict[str, Any]:
@@ -264,8 +278,8 @@ def _changes(config: ConfigJSON, base: ConfigJSON) -> dict[str, Any]:
     return found
 
 
-def _confirmation(trial: Trial, study: Study) -> ConfirmationResult | None:
-    done = next((done for done in study.state.confirmations if done.trial == trial.id), None)
+def _confirmation(trial: Trial, known: SearchState) -> ConfirmationResult | None:
+    done = next((done for done in known.state.confirmations if done.trial == trial.id), None)
     if done is None:
         return None
     return ConfirmationResult(
@@ -276,11 +290,11 @@ def _confirmation(trial: Trial, study: Study) -> ConfirmationResult | None:
     )
 
 
-def _times(trial: Trial, study: Study) -> ArmTimes | None:
+def _times(trial: Trial, known: SearchState) -> ArmTimes | None:
     """Milliseconds of the baseline and of a trial in the deciding rounds."""
     series = [trial.series] if trial.series is not None else []
     if trial.outcome == "baseline":
-        series = [t.series for t in study.state.trials if t.series is not None]
+        series = [t.series for t in known.state.trials if t.series is not None]
     metric = next((s.metric for s in series if s.medians_ms), None)
     if metric is None or metric == "exact":
         return None
@@ -290,22 +304,22 @@ def _times(trial: Trial, study: Study) -> ArmTimes | None:
     return ArmTimes(metric=metric, base_ms=base, candidate_ms=spread_ms(own) if own else base)
 
 
-def _trial_result(trial: Trial, study: Study) -> TrialResult:
-    verdict, facts, confirmation = _verdict(trial, study), trial.facts, _confirmation(trial, study)
+def _trial_result(trial: Trial, known: SearchState) -> TrialResult:
+    verdict, facts, confirmation = _verdict(trial, known), trial.facts, _confirmation(trial, known)
     confirmed_times = None if confirmation is None else confirmation.times
     return TrialResult(
         id=trial.id,
         label=trial.label,
         choice=dict(trial.choice),
         target=facts.target,
-        changes=_changes(facts.config, study.plan.space.base),
+        changes=_changes(facts.config, known.base),
         outcome=trial.outcome,
         step=None if trial.works else facts.step,
         reason=trial.reason or (verdict.reason if verdict else ""),
         same_as=trial.same_as,
         verdict=verdict,
         confirmation=confirmation,
-        times=_times(trial, study) if confirmed_times is None else confirmed_times,
+        times=_times(trial, known) if confirmed_times is None else confirmed_times,
         rounds=0 if trial.series is None else len(trial.series.deciding),
         accuracy=facts.accuracy,
         placement=facts.placement,
@@ -317,8 +331,8 @@ def _trial_result(trial: Trial, study: Study) -> TrialResult:
     )
 
 
-def _champion(study: Study, objective: Objective) -> Champion:
-    trial = _trial_result(strategy.choose_champion(study.state), study)
+def _champion(known: SearchState, objective: Objective) -> Champion:
+    trial = _trial_result(strategy.choose_champion(known.state), known)
     gain, interval = 0.0, None
     if trial.confirmation is not None:
         verdict = trial.confirmation.verdict
@@ -336,11 +350,11 @@ def _champion(study: Study, objective: Objective) -> Champion:
     )
 
 
-def _front(study: Study) -> tuple[str, ...]:
+def _front(state: strategy.State) -> tuple[str, ...]:
     """Trials that no other one beats in speed, accuracy and size at once."""
     points: dict[str, tuple[float, ...]] = {}
-    scores = {runner.trial.id: runner.score for runner in race.rank_runners(study.state.trials)}
-    for trial in study.state.trials:
+    scores = {runner.trial.id: runner.score for runner in race.rank_runners(state.trials)}
+    for trial in state.trials:
         accuracy, artifact = trial.facts.accuracy, trial.facts.artifact
         score = 0.0 if trial.outcome == "baseline" else scores.get(trial.id)
         if score is not None and accuracy is not None and accuracy.value is not None and artifact is not None:
@@ -376,6 +390,7 @@ def suggest_next(
 def make_result(start: Preparation, study: Study, folder: SearchFolder, ended: str | None) -> SearchResult:
     """The result so far; `ended` is why the search is finished, None while it is not."""
     request, state, limits = start.request, study.state, study.plan.limits
+    known = SearchState.of(study)
     is_decided = ended is not None or any(done.confirmed for done in state.confirmations)
     environment = state.trials[0].facts.environment if state.trials else None
     return SearchResult(
@@ -394,9 +409,9 @@ def make_result(start: Preparation, study: Study, folder: SearchFolder, ended: s
             delivery_s=None,
         ),
         choices=study.plan.space.size,
-        trials=tuple(_trial_result(trial, study) for trial in state.trials),
-        champion=_champion(study, start.objective) if is_decided else None,
-        pareto=_front(study),
+        trials=tuple(_trial_result(trial, known) for trial in state.trials),
+        champion=_champion(known, start.objective) if is_decided else None,
+        pareto=_front(state),
         insight=start.insight.notes,
         environment=environment or NoEnvironment(),
         drafts=(),
@@ -410,6 +425,50 @@ def make_result(start: Preparation, study: Study, folder: SearchFolder, ended: s
             where=f"--target {start.resolved[0].target}{option_to_repeat(request.ep_options, request.trust)}",
             again=request.again or "the same command with `--resume`",
         ),
+    )
+
+
+def _describe_limits(limits: GateLimits) -> str:
+    """The gate in a sentence, without the data, which a journal holds the digest of only."""
+    parts = []
+    if limits.min_metric is not None:
+        parts.append(f"the metric must be at least {limits.min_metric:g}")
+    if limits.max_drop is not None:
+        parts.append(f"the metric may drop by at most {limits.max_drop:g}")
+    if limits.min_agreement is not None:
+        parts.append(f"outputs must agree by a median cosine of at least {limits.min_agreement:g}")
+    return " and ".join(parts) or "no limit"
+
+
+def result_of_journal(study: StudyRecord, state: strategy.State, folder: Path) -> SearchResult:
+    """The result so far of a search that is running or was interrupted, from its journal alone.
+
+    A journal does not hold the size of the space, the budget, and why settings were skipped.
+    """
+    identity = study.identity
+    known = SearchState(state, Yardstick(PROTOCOLS[identity.targets[0].device], state.calibration), identity.baseline)
+    is_decided = any(done.confirmed for done in state.confirmations)
+    environment = state.trials[0].facts.environment if state.trials else None
+    return SearchResult(
+        model=study.model or identity.model,
+        model_digest=identity.model,
+        targets=identity.targets,
+        objective=identity.objective,
+        gate=GateResult(limits=identity.gate, words=_describe_limits(identity.gate)),
+        folder=str(folder),
+        finished=False,
+        ended="not finished: it is running, or was interrupted",
+        seconds=state.seconds,
+        time=SearchTime(budget_s=None, preparation_s=state.preparation_s, delivery_s=None),
+        choices=None,
+        trials=tuple(_trial_result(trial, known) for trial in state.trials),
+        champion=_champion(known, identity.objective) if is_decided else None,
+        pareto=_front(state),
+        insight=(),
+        environment=environment or NoEnvironment(),
+        drafts=(),
+        notes=("read from the journal: skipped settings and the budget are known when the search has ended",),
+        next=f"winml report {shell_word(str(folder))}",
     )
 
 
@@ -427,9 +486,10 @@ def add_delivery_time(result: SearchResult, delivery_s: float) -> SearchResult:
 def make_table(study: Study) -> list[TableRow]:
     """The rows of `results.tsv`."""
     rows = []
+    known = SearchState.of(study)
     for trial in study.state.trials:
-        result = _trial_result(trial, study)
-        verdict, known = result.verdict, result.accuracy
+        result = _trial_result(trial, known)
+        verdict, accuracy = result.verdict, result.accuracy
         interval = None if verdict is None else verdict.interval_pct
         rows.append(
             TableRow(
@@ -442,11 +502,11 @@ def make_table(study: Study) -> list[TableRow]:
                 low_pct=None if interval is None else interval[0],
                 high_pct=None if interval is None else interval[1],
                 rounds=result.rounds,
-                accuracy=None if known is None or known.kind != "task" else known.value,
+                accuracy=None if accuracy is None or accuracy.kind != "task" else accuracy.value,
                 bytes=None if result.artifact is None else result.artifact.bytes,
                 seconds=trial.seconds,
                 reason=result.reason,
-                agreement=None if known is None else known.agreement,
+                agreement=None if accuracy is None else accuracy.agreement,
                 state=result.state,
             )
         )

@@ -16,8 +16,9 @@ from winml.modelkit.core.measurement import Measurement
 from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.values import read, to_json
 from winml.modelkit.findings import draft as kb_draft
-from winml.modelkit.search.records import JOURNAL
-from winml.modelkit.search.result import SearchResult, SearchSession, TableRow, TrialResult
+from winml.modelkit.search.records import JOURNAL, StudyRecord, read_records, replay
+from winml.modelkit.search.result import SearchResult, SearchSession, TableRow, TrialResult, result_of_journal
+from winml.modelkit.search.strategy import State
 from winml.modelkit.store import atomic, journal
 
 RESULTS = "results.tsv"
@@ -37,6 +38,31 @@ def read_result(folder: Path) -> SearchResult:
     if not path.is_file():
         raise RequestError(f"the search in `{folder}` has not ended", hint="go on with it: `--resume`")
     return read(SearchResult, read_object(path), f"`{path}`", strict=False, error=DataError)
+
+
+def read_search(folder: Path) -> SearchResult:
+    """The result of a search, or its result so far from the journal while it has not ended."""
+    study, state = read_state(folder)
+    path = folder / RESULT
+    if path.is_file():
+        ended = read_result(folder)
+        # The file of an interrupted search that was resumed is older than its journal.
+        if ended.finished or study is None or len(ended.trials) >= len(state.trials):
+            return ended
+    if study is None:
+        raise RequestError(f"`{folder}` holds no search", hint="give the folder of a `winml autoconfig`")
+    return result_of_journal(study, state, folder)
+
+
+def read_state(folder: Path) -> tuple[StudyRecord | None, State]:
+    """What the journal of a search says; nothing where there is no journal."""
+    path = folder / JOURNAL
+    records = read_records(journal.read(path).records, str(path))
+    if not records:
+        return None, State()
+    if not isinstance(records[0], StudyRecord):
+        raise RequestError(f"`{path}` is not the journal of a search")
+    return records[0], replay(records)
 
 
 class SearchFolder:

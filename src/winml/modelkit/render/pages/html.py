@@ -24,6 +24,8 @@ from winml.modelkit.render.pages.page import (
     slug,
 )
 
+GENERATOR = '<meta name="generator" content="winml report">'
+"""What tells a report of ours from any other file."""
 GLYPHS = {"good": "✓", "bad": "✗", "unsure": "~", "quiet": "·"}
 
 
@@ -36,7 +38,7 @@ def document(title: str, body: str, *, script: str = PAGE_SCRIPT, meta_policy: b
     """A whole page around its content; a server that sends the policy itself does without it here."""
     said = f'<meta http-equiv="Content-Security-Policy" content="{policy(script=script)}">' if meta_policy else ""
     return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">{said}'
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">{GENERATOR}{said}'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         '<meta name="referrer" content="no-referrer">'
         f"<title>{safe(title)}</title><style>{PAGE_STYLE}</style></head>\n<body>{body}<script>{script}</script>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -140,3 +141,20 @@ def _facts(result: PerfResult) -> Facts:
         for name, usage in result.utilization.sources.items():
             pairs.append((name.replace("_", " "), f"{usage.mean:.1f} ({usage.min:.1f} to {usage.max:.1f})"))
     return Facts("Run", tuple(pairs))
+
+
+def perf_pair(results: Sequence[PerfResult], labels: Sequence[str]) -> tuple[str, tuple[Block, ...]]:
+    """What two measurements say of each other: not a verdict, because they were not taken together."""
+    rows = []
+    for label, result in zip(labels, results, strict=True):
+        known = result.latency_ms
+        said = f"{label}: p50 {known.p50:.4g} ms, p90 {known.p90:.4g} ms, p99 {known.p99:.4g} ms"
+        rows.append(DotRow(label, said, known.p50, ms(known.p50), interval(result), tuple(samples_ms(result))))
+    first, second = (result.latency_ms.p50 for result in results)
+    ratio = second / first
+    answer = (
+        f"The median of {labels[1]} is {ratio:.2f} times that of {labels[0]}. They were measured one after the other, "
+        "which decides nothing: `winml compare` does."
+    )
+    figure = Figure("both", "Both runs", answer, lambda width: dot_figure(rows, "ms per run", answer, width))
+    return answer, (figure,)
