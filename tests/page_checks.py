@@ -10,7 +10,9 @@ OVERFLOW = """
   const scrolls = e => e.closest(".scroll, pre") !== null;
   return Array.from(document.querySelectorAll("body *"))
     .filter(e => { const b = e.getBoundingClientRect();
-      return b.width > 0 && b.right > wide + 1 && !scrolls(e) && !e.classList.contains("skip"); })
+      const far = b.right > wide + 1 || (e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0
+        && b.left + e.scrollWidth > wide + 1);
+      return b.width > 0 && far && !scrolls(e) && !e.classList.contains("skip"); })
     .map(e => e.tagName + "." + (e.getAttribute("class") || "") + ": " + e.textContent.slice(0, 40));
 })()
 """
