@@ -3,7 +3,7 @@
     python benchmarks/report/run.py [--json FILE]
 
 Runs of growing size are made of real ones (`tests/goldens/before`): a measurement of up to 100,000 timed runs, a trace
-of up to 10,000 operators, a search of up to 1,000 trials, a matrix of up to 10,000 cells. For each: the bytes of the page
+of up to 10,000 operators, a search of up to 1,000 trials, a matrix of up to 10,000 cells. For each: bytes of the page
 against those of the file, and the time to read the file and make the page against `json.loads` of the same file. Also
 the time until a browser has loaded the largest page, against an empty one, where Chromium is installed.
 """
