@@ -46,23 +46,26 @@ def _is_search(folder: Path) -> bool:
 
 
 def _report_search(folder: Path, place: Path) -> SearchResult:
-    from winml.modelkit.render.autoconfig_report import html, markdown
+    from winml.modelkit.render.pages.autoconfig import autoconfig_page
+    from winml.modelkit.render.pages.html import page_html
+    from winml.modelkit.render.pages.markdown import page_markdown
     from winml.modelkit.search.run_folder import read_result
     from winml.modelkit.store import atomic
 
     result = read_result(folder)
-    make = html if place.suffix == ".html" else markdown
-    atomic.write_bytes(place, make(result).encode())
+    write = page_html if place.suffix == ".html" else page_markdown
+    atomic.write_bytes(place, write(autoconfig_page(result)).encode())
     return result
 
 
 def _report_findings(folder: Path | None, place: Path) -> KbReport:
     from winml.modelkit.findings import kb_command
-    from winml.modelkit.render.kb_page import page
+    from winml.modelkit.render.pages.html import page_html
+    from winml.modelkit.render.pages.kb import kb_page
     from winml.modelkit.store import atomic
 
     if place.suffix != ".html":
         raise RequestError(f"a report of findings is HTML, and `{place.name}` is not", hint="name a file with `.html`")
     result = kb_command.report(text_of(folder), str(place))
-    atomic.write_bytes(place, page(result).encode())
+    atomic.write_bytes(place, page_html(kb_page(result)).encode())
     return result
