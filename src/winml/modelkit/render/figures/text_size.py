@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import unicodedata
 
+from winml.modelkit.core.plain_text import one_line
+
 _NARROW = frozenset("iljtfrI.,:;'|!()[]{}`´· ")
 _WIDE = frozenset("mwMW@%—…")
 
 
 def text_width(text: str, size: float) -> float:
     """Pixels that a text takes at most at a font size; DejaVu Sans is the widest of the usual fonts."""
-    return size * sum(_width(character) for character in text)
+    return size * sum(_width(character) for character in one_line(text))
 
 
 def _width(character: str) -> float:
@@ -26,10 +28,12 @@ def _width(character: str) -> float:
 
 
 def shorten(text: str, width: float, size: float) -> str:
-    """A text that fits: its middle is replaced by `…`, because names differ at their ends."""
+    """A text in one line that fits: its middle is replaced by `…`, because names differ at their ends."""
+    text = one_line(text)
     if text_width(text, size) <= width:
         return text
-    for kept in range(len(text) - 1, 1, -1):
+    # No more than fit of the narrowest: a name may have thousands of characters.
+    for kept in range(min(len(text) - 1, int(width / (0.42 * size)) + 1), 1, -1):
         head = (kept + 1) // 2
         short = f"{text[:head]}…{text[len(text) - (kept - head) :]}"
         if text_width(short, size) <= width:
