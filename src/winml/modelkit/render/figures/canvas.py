@@ -87,6 +87,13 @@ class Canvas:
         yield
         self._parts.append("</g>")
 
+    @contextmanager
+    def group(self, class_: str) -> Iterator[None]:
+        """Elements of one colour that are no mark, as the entries of a legend."""
+        self._parts.append(f'<g class="{escape(class_)}">')
+        yield
+        self._parts.append("</g>")
+
     def label(
         self, x: float, y: float, text: str, *, distance: float = 9.0, class_: str = "wk-label", size: float = SMALL
     ) -> bool:

@@ -43,8 +43,12 @@ def dot_figure(
     *,
     line: tuple[float, str] | None = None,
     log: bool | None = None,
+    cover: Sequence[float] = (),
 ) -> str:
-    """The picture; an empty text without rows. `line` is a value with its name that all rows are held against."""
+    """The picture; an empty text without rows.
+
+    `line` is a value with its name that all rows are held against; the axis reaches to the values of `cover`, too.
+    """
     if not rows:
         return ""
     narrow = is_narrow(width)
@@ -55,7 +59,8 @@ def dot_figure(
     top = 24.0 if line else 6.0
     bottom = top + row_height * len(rows)
     canvas = Canvas(width, bottom + 46)
-    scale = _scale(rows, line, left, width - (8 if narrow else right), log)
+    shown = [*([line[0]] if line else []), *cover]
+    scale = _scale(rows, shown, left, width - (8 if narrow else right), log)
     words = axis + (", logarithmic" if scale.log else "")
     canvas.x_axis(scale, bottom, words, top=top, most=4 if narrow else 6)
     if line is not None:
@@ -69,8 +74,8 @@ def dot_figure(
     return canvas.svg(title)
 
 
-def _scale(rows: Sequence[DotRow], line: tuple[float, str] | None, start: float, end: float, log: bool | None) -> Scale:
-    known = [value for row in rows for value in (row.value, *row.values)] + ([line[0]] if line else [])
+def _scale(rows: Sequence[DotRow], shown: Sequence[float], start: float, end: float, log: bool | None) -> Scale:
+    known = [value for row in rows for value in (row.value, *row.values)] + [*shown]
     low, high = min(known), max(known)
     room = _BEYOND * (high - low or abs(high) or 1.0)
     bounds = [min(max(b, low - room), high + room) for row in rows for b in row.interval or () if math.isfinite(b)]

@@ -89,9 +89,12 @@ FIGURE_RULES = (
     + "{fill:currentColor;stroke:none}"
     ".wk-figure .wk-solid{stroke:none}.wk-figure .wk-tint{fill-opacity:.16;stroke-width:1}"
     ".wk-figure .wk-on text,.wk-figure text.wk-on{fill:var(--wk-ink);stroke:none}"
+    ".wk-figure .wk-soft text{fill:var(--wk-soft);stroke:none}"
+    ".wk-figure .wk-paper text{fill:var(--wk-paper);stroke:none}"
     ".wk-figure .wk-whisker{fill:none;stroke-width:3}"
     ".wk-figure .wk-interval{fill:none;stroke-width:1.5;stroke-opacity:.6}"
     ".wk-figure .wk-path{fill:none;stroke-width:2}"
+    ".wk-figure .wk-open-dot{fill:var(--wk-paper);stroke-width:2}"
     ".wk-mark:focus{outline:2px solid var(--wk-main);outline-offset:2px}"
 )
 """What classes in pictures look like, by colours that an element around them has."""
