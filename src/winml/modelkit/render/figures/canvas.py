@@ -101,6 +101,13 @@ class Canvas:
         yield
         self._parts.append("</g>")
 
+    @contextmanager
+    def group(self, class_: str) -> Iterator[None]:
+        """Elements of one colour that are no mark, as the entries of a legend."""
+        self._parts.append(f'<g class="{escape(class_)}">')
+        yield
+        self._parts.append("</g>")
+
     def label(
         self,
         x: float,

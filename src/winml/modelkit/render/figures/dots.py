@@ -47,8 +47,12 @@ def dot_figure(
     line: tuple[float, str] | None = None,
     log: bool | None = None,
     most_label: float = _MOST_LABEL,
+    cover: Sequence[float] = (),
 ) -> str:
-    """The picture; an empty text without rows. `line` is a value with its name that all rows are held against."""
+    """The picture; an empty text without rows.
+
+    `line` is a value with its name that all rows are held against; the axis reaches to the values of `cover`, too.
+    """
     if not rows:
         return ""
     narrow = is_narrow(width)
@@ -59,7 +63,8 @@ def dot_figure(
     top = 24.0 if line else 6.0
     bottom = top + row_height * len(rows)
     canvas = Canvas(width, bottom + 46)
-    scale = row_scale(rows, [line[0]] if line else [], left, width - (8 if narrow else right), log)
+    shown = [*([line[0]] if line else []), *cover]
+    scale = row_scale(rows, shown, left, width - (8 if narrow else right), log)
     words = axis + (", logarithmic" if scale.log else "")
     canvas.x_axis(scale, bottom, words, top=top, most=4 if narrow else 6)
     if line is not None:

@@ -97,9 +97,12 @@ FIGURE_RULES = (
     ".wk-leader{stroke:var(--wk-soft);stroke-width:.75;fill:none}.wk-figure .wk-strong{font-weight:600}"
     ".wk-band{fill:var(--wk-main);fill-opacity:.12;stroke:none}"
     ".wk-figure text.wk-key{fill:currentColor;stroke:none}"
+    ".wk-figure .wk-soft text{fill:var(--wk-soft);stroke:none}"
+    ".wk-figure .wk-paper text{fill:var(--wk-paper);stroke:none}"
     ".wk-figure .wk-whisker{fill:none;stroke-width:3}"
     ".wk-figure .wk-interval{fill:none;stroke-width:1.5;stroke-opacity:.6}"
     ".wk-figure .wk-path{fill:none;stroke-width:2}"
+    ".wk-figure .wk-open-dot{fill:var(--wk-paper);stroke-width:2}"
     ".wk-mark:focus{outline:2px solid var(--wk-main);outline-offset:2px}"
 )
 """What classes in pictures look like, by colours that an element around them has."""

@@ -37,6 +37,7 @@ table{border-collapse:collapse;font-size:.9rem;width:100%;font-variant-numeric:t
 th,td{text-align:left;vertical-align:top;padding:.3rem 1rem .3rem 0;border-bottom:1px solid var(--wk-rule)}
 th{font-weight:600;white-space:nowrap}td{white-space:nowrap;min-width:2.5rem}
 td.long{white-space:normal;overflow-wrap:anywhere;min-width:11rem}
+td:first-child{min-width:6rem}
 th.n,td.n{text-align:right;padding:.3rem 0 .3rem 1rem;white-space:nowrap}
 th.n+th,td.n+td{padding-left:1.25rem}
 tr.marked td{font-weight:600;background:var(--wk-shade)}

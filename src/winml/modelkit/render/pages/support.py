@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from winml.modelkit.core.plain_text import command_line
-from winml.modelkit.render.figures.strip import Check, strip_figure
+from winml.modelkit.render.figures.checks import Check, check_figure
 from winml.modelkit.render.marks import STATES
 from winml.modelkit.render.pages.common import short_ep
 from winml.modelkit.render.pages.page import Block, Cell, Facts, Figure, Page, Table, table
@@ -57,7 +57,7 @@ def _strip(name: str, title: str, sentence: str, checks: Sequence[Check]) -> tup
     if len(checks) > _MOST_CHECKS:
         sentence += f" {_MOST_CHECKS} of {len(checks)} are drawn."
     shown = checks[:_MOST_CHECKS]
-    return (Figure(name, title, sentence, lambda width: strip_figure(shown, sentence, width)),)
+    return (Figure(name, title, sentence, lambda width: check_figure(shown, sentence, width)),)
 
 
 # A review
