@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, cast
 from winml.modelkit.core.plain_text import command_line
 from winml.modelkit.render.figures.checks import Check, check_figure
 from winml.modelkit.render.marks import STATES
-from winml.modelkit.render.pages.common import short_ep
+from winml.modelkit.render.pages.common import model_name, short_ep
 from winml.modelkit.render.pages.page import Block, Cell, Facts, Figure, Page, Table, table
-from winml.modelkit.render.pages.perf import model_name
 from winml.modelkit.render.times import duration
 from winml.modelkit.render.units import counted, size
 

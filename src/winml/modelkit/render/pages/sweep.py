@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from winml.modelkit.render.figures.dots import DotRow, dot_figure
 from winml.modelkit.render.figures.style import STATE_GLYPHS, STATE_ROLES
 from winml.modelkit.render.marks import STATES
-from winml.modelkit.render.pages.common import notices
+from winml.modelkit.render.pages.common import model_name, notices
 from winml.modelkit.render.pages.page import Block, Cell, Figure, Page, Table, table
-from winml.modelkit.render.pages.perf import model_name
 from winml.modelkit.render.units import counted
 
 if TYPE_CHECKING:
