@@ -10,7 +10,10 @@ import pytest
 import winml.modelkit as wk
 from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.findings import kb_command
-from winml.modelkit.render import autoconfig_report, kb_page
+from winml.modelkit.render.pages.autoconfig import autoconfig_page
+from winml.modelkit.render.pages.html import page_html
+from winml.modelkit.render.pages.kb import kb_page
+from winml.modelkit.render.pages.markdown import page_markdown
 
 SEARCH = Path(__file__).parents[1] / "goldens" / "before" / "search"
 
@@ -24,14 +27,12 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-@pytest.mark.parametrize(
-    ("name", "make"), [("out.html", autoconfig_report.html), ("out.md", autoconfig_report.markdown)]
-)
-def test_a_search_is_reported_as_autoconfig_does(name: str, make: object, folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "write"), [("out.html", page_html), ("out.md", page_markdown)])
+def test_a_search_is_reported_as_autoconfig_does(name: str, write: object, folder: Path, tmp_path: Path) -> None:
     result = wk.report(folder, output=tmp_path / name)
     assert isinstance(result, wk.SearchResult)
-    assert callable(make)
-    assert (tmp_path / name).read_text(encoding="utf-8") == make(result)
+    assert callable(write)
+    assert (tmp_path / name).read_text(encoding="utf-8") == write(autoconfig_page(result))
     assert result.trials[0].id in (tmp_path / name).read_text(encoding="utf-8")
 
 
@@ -42,7 +43,7 @@ def test_findings_are_reported_as_kb_report_does(tmp_path: Path) -> None:
     result = wk.report(knowledge, output=page)
     assert isinstance(result, wk.KbReport)
     assert result == kb_command.report(str(knowledge), str(page))
-    assert page.read_text(encoding="utf-8") == kb_page.page(result)
+    assert page.read_text(encoding="utf-8") == page_html(kb_page(result))
     assert str(result) == f"{len(result.entries)} findings and {len(result.gaps)} gaps"
     assert result.to_json()["schema"] == "winml/kb/1"
 
