@@ -77,7 +77,9 @@ class Canvas:
         self.width, self.height = width, height
         self._parts: list[str] = []
         self.boxes: list[Box] = []
-        """Where texts and marks lie that a label must not touch."""
+        """Where texts lie."""
+        self.taken: list[Box] = []
+        """Where marks and lines lie that a label should not touch."""
 
     def add(self, name: str, content: str | None = None, **attributes: float | str) -> None:
         """An element; underscores in names of attributes are hyphens, `class_` is `class`."""
@@ -118,15 +120,18 @@ class Canvas:
         class_: str = "wk-label",
         size: float = SMALL,
         lowest: float | None = None,
+        over_marks: bool = False,
     ) -> bool:
         """A text beside a point where nothing else is; False when there is no such place, and nothing is written.
 
-        It does not reach below `lowest`, where the numbers of an axis are.
+        It does not reach below `lowest`, where the numbers of an axis are; `over_marks` is for one that matters so
+        much that it may lie on marks and lines, though on no text.
         """
         bottom = self.height if lowest is None else lowest
+        obstacles = self.boxes if over_marks else [*self.boxes, *self.taken]
         for x_text, y_text, anchor, far in _label_places(x, y, distance, size):
             box = text_box(x_text, y_text, text, anchor, size)
-            if box.inside(self.width, bottom) and not any(box.meets(other) for other in self.boxes):
+            if box.inside(self.width, bottom) and not any(box.meets(other) for other in obstacles):
                 if far:
                     self.add("path", d=f"M{_value(x)} {_value(y)}L{_value(x_text)} {_value(y_text - size * 0.3)}",
                              class_="wk-leader")  # fmt: skip
@@ -136,7 +141,7 @@ class Canvas:
 
     def take(self, left: float, top: float, right: float, bottom: float) -> None:
         """Keep labels out of a rectangle."""
-        self.boxes.append(Box(left, top, right, bottom))
+        self.taken.append(Box(left, top, right, bottom))
 
     def take_line(self, points: Sequence[tuple[float, float]]) -> None:
         """Keep labels off a line."""
@@ -149,12 +154,16 @@ class Canvas:
 
     def x_axis(self, scale: Scale, y: float, title: str, *, top: float | None = None, most: int = 6) -> None:
         """Ticks with numbers below a line, and grid lines up to `top`."""
-        ticks = scale.ticks(most)
+        ticks, free = scale.ticks(most), 0.0
         for tick, text in zip(ticks, tick_labels(ticks), strict=True):
             x = scale.at(tick)
             if top is not None:
                 self.add("path", d=f"M{_value(x)} {_value(top)}V{_value(y)}", class_="wk-grid")
-            self.text(x, y + SMALL + 4, text, anchor="middle", class_="wk-tick", size=SMALL)
+            box = text_box(x, y + SMALL + 4, text, "middle", SMALL)
+            # A number that would touch the one before is left out; its line stays.
+            if box.left >= free and box.right <= self.width:
+                self.text(x, y + SMALL + 4, text, anchor="middle", class_="wk-tick", size=SMALL)
+                free = box.right + 4
         self.add("path", d=f"M{_value(scale.start)} {_value(y)}H{_value(scale.end)}", class_="wk-axis")
         self.take_line([(scale.start, y), (scale.end, y)])
         title = shorten(title, self.width, FONT)
@@ -172,7 +181,7 @@ class Canvas:
             self.text(x - 6, y + SMALL * 0.35, text, anchor="end", class_="wk-tick", size=SMALL)
         self.add("path", d=f"M{_value(x)} {_value(scale.start)}V{_value(scale.end)}", class_="wk-axis")
         self.take_line([(x, scale.start), (x, scale.end)])
-        self.text(0, scale.end - 14, title, class_="wk-title")
+        self.text(0, scale.end - 14, shorten(title, self.width, FONT), class_="wk-title")
 
     def svg(self, title: str) -> str:
         """The picture as an element of a page."""

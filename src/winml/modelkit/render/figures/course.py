@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.render.figures.canvas import SMALL, WIDE, Canvas, is_narrow, polyline
 from winml.modelkit.render.figures.legend import Key, draw_legend, legend_height
-from winml.modelkit.render.figures.scale import Scale, log_range, padded_range
+from winml.modelkit.render.figures.scale import Scale, axis_room, log_range, padded_range
 from winml.modelkit.render.figures.style import STATE_GLYPHS, STATE_ROLES
 from winml.modelkit.render.figures.text_size import text_width
 
@@ -17,6 +17,8 @@ _LEFT, _MARGIN, _TOP, _BOTTOM = 64.0, 20.0, 34.0, 244.0
 _STRIP, _STRIP_HEIGHT = 254.0, 24.0
 MOST_STEPS = 120
 """Steps that are drawn one by one; of more, neighbours are drawn as one."""
+_MOST_NAMES = 60
+"""Steps whose names are tried: of more, no other finds a place."""
 _MEANINGS = {
     "good": "proven gain",
     "unsure": "no proven gain",
@@ -78,15 +80,16 @@ def course_figure(
     unit = next(scale for limit, scale, _ in _UNITS if total <= limit)
     name = next(word for limit, _, word in _UNITS if total <= limit)
     right = width - _MARGIN
-    x = Scale(0.0, max(total / unit, 1e-3), _LEFT, right)
     values = [base, *(step.value for step in shown if step.value is not None)]
     y = Scale(*(log_range if log else padded_range)(values), _BOTTOM, _TOP, log=log)
+    left = max(_LEFT, axis_room(y, SMALL, 5))
+    x = Scale(0.0, max(total / unit, 1e-3), left, right)
     present = {step.style for step in shown}
     keys = [Key(STATE_GLYPHS[s], text, STATE_ROLES[s]) for s, text in _MEANINGS.items() if s in present]
     axis_at = _STRIP + _STRIP_HEIGHT + 6
     canvas = Canvas(width, axis_at + 52 + legend_height(keys, width))
     canvas.x_axis(x, axis_at, name, most=4 if is_narrow(width) else 8)
-    canvas.y_axis(y, _LEFT, axis + (", logarithmic" if log else ""), right=right, most=5)
+    canvas.y_axis(y, left, axis + (", logarithmic" if log else ""), right=right, most=5)
     line = _best_so_far(shown, base, x, y, unit)
     canvas.add("polyline", points=polyline(line), class_="wk-line")
     canvas.take_line(line)
@@ -97,9 +100,8 @@ def course_figure(
     for step, (start, end) in zip(shown, places, strict=True):
         _draw(canvas, step, start, end, None if step.value is None else y.at(step.value))
     # The proven ones are named first, the best before others, while there is room.
-    for step, (_, end) in sorted(
-        zip(shown, places, strict=True), key=lambda one: (not one[0].proven, -(one[0].value or 0.0))
-    ):
+    ranked = sorted(zip(shown, places, strict=True), key=lambda one: (not one[0].proven, -(one[0].value or 0.0)))
+    for step, (_, end) in ranked[:_MOST_NAMES]:
         if step.value is not None:
             canvas.label(end, y.at(step.value), step.label, lowest=_STRIP - 2)
     draw_legend(canvas, keys, axis_at + 52)

@@ -71,7 +71,7 @@ def dot_figure(
         x = scale.at(line[0])
         canvas.add("path", d=f"M{x:.1f} {top - 4:.1f}V{bottom:.1f}", class_="wk-zero")
         half = text_width(line[1], FONT) / 2
-        canvas.text(min(max(x, half), width - half), top - 10, line[1], anchor="middle", class_="wk-note")
+        canvas.text(min(max(x, half + 1), width - half - 1), top - 10, line[1], anchor="middle", class_="wk-note")
     for number, (row, label) in enumerate(zip(rows, labels, strict=True)):
         y = top + row_height * (number + 1) - ROW / 2
         draw_row(canvas, scale, row, label, top + row_height * number + FONT if narrow else y + FONT * 0.35, y)

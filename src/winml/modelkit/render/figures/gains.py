@@ -48,7 +48,8 @@ def quality_points(result: SearchResult) -> list[Point]:
         if known is None or known.value is None:
             continue
         between = None if known.interval is None else (known.interval.low, known.interval.high)
-        points += _point(result, trial, known.value, quality(known), between)
+        # As it is written: further digits are those of a processor, and put configs on the front that gain nothing.
+        points += _point(result, trial, round(known.value, 4), quality(known), between)
     return points
 
 

@@ -15,7 +15,7 @@ MOST_COLUMNS = 24
 _ROW, _GAP = 30.0, 2.0
 _LINE = 15.0
 _MOST_LABEL, _MOST_CELL = 230.0, 110.0
-_SMALLEST = 10.5
+_SMALLEST = 10.0
 """Size of a text in a cell that would not fit otherwise."""
 
 
@@ -65,7 +65,7 @@ def heatmap_figure(
     for number, words in enumerate(heads):
         for line, word in enumerate(words):
             x, y = left + cell * (number + 0.5), _LINE * (line + 1) - 3
-            canvas.text(x, y, word, anchor="middle", class_="wk-tick", size=SMALL)
+            canvas.text(x, y, word, anchor="middle", class_="wk-tick", size=SMALL if cell > 2 * SMALL else _SMALLEST)
     for number, (row, label) in enumerate(zip(rows, labels, strict=True)):
         y = top + row_height * number + (FONT + 6 if narrow else 0)
         canvas.text(0, y - 6 if narrow else y + _ROW / 2 + FONT * 0.35, label)

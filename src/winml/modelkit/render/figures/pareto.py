@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from winml.modelkit.core.dataclass import dataclass
-from winml.modelkit.render.figures.canvas import WIDE, Canvas, is_narrow, polyline
-from winml.modelkit.render.figures.scale import Scale, log_range, padded_range
+from winml.modelkit.render.figures.canvas import SMALL, WIDE, Canvas, is_narrow, polyline
+from winml.modelkit.render.figures.scale import Scale, axis_room, log_range, padded_range
 
 _HEIGHT = 380.0
 _LEFT, _MARGIN, _TOP, _BOTTOM = 64.0, 20.0, 34.0, 326.0
 _BEYOND = 3.0
 """An interval that reaches so many times as far as the points do is cut at the frame."""
+_MOST_NAMES = 60
+"""Configs whose names are tried: of more, no other finds a place."""
+_LEAST = 1e-3
+"""The least difference between the ends of an axis, as a part of its numbers."""
 _BEYOND_LOG = 5.0
 """The same for a factor on a logarithmic axis."""
 
@@ -54,11 +58,12 @@ def pareto_figure(
     if not points:
         return ""
     right = width - _MARGIN
-    x = _scale([p.x for p in points], [p.x_interval for p in points], _LEFT, right, log=log)
     y = _scale([p.y for p in points], [p.y_interval for p in points], _BOTTOM, _TOP)
+    left = max(_LEFT, axis_room(y, SMALL))
+    x = _scale([p.x for p in points], [p.x_interval for p in points], left, right, log=log)
     canvas = Canvas(width, _HEIGHT)
     canvas.x_axis(x, _BOTTOM, x_title, top=_TOP, most=4 if is_narrow(width) else 6)
-    canvas.y_axis(y, _LEFT, y_title, right=right)
+    canvas.y_axis(y, left, y_title, right=right)
     best = front(points, less_is_better=less_is_better)
     if len(best) > 1:
         line = [(x.at(p.x), y.at(p.y)) for p in best]
@@ -69,8 +74,10 @@ def pareto_figure(
     for point in sorted(points, key=lambda p: p.marked):
         _draw(canvas, x, y, point, "good" if point.marked else "main" if point in best else "plain")
     # The best are named first, while there is room.
-    for point in sorted(points, key=lambda p: (not p.marked, p not in best)):
-        canvas.label(x.at(point.x), y.at(point.y), point.name, lowest=_BOTTOM)
+    for point in sorted(points, key=lambda p: (not p.marked, p not in best))[:_MOST_NAMES]:
+        at = (x.at(point.x), y.at(point.y))
+        if not canvas.label(*at, point.name, lowest=_BOTTOM) and point.marked:
+            canvas.label(*at, point.name, lowest=_BOTTOM, over_marks=True)
     return canvas.svg(f"{y_title} over {x_title} of {len(points)} configs; {len(best)} of them are beaten by no other.")
 
 
@@ -87,6 +94,11 @@ def _scale(
         near = (min(values) / _BEYOND_LOG, max(values) * _BEYOND_LOG)
         return Scale(*log_range([*values, *(min(max(b, near[0]), near[1]) for b in bounds)]), start, end, log=True)
     low, high = padded_range(values)
+    # Differences in the last digits of a computation are no differences.
+    least = _LEAST * max(abs(low), abs(high))
+    if high - low < least:
+        # Downwards: no accuracy is above 1.
+        return Scale(high - least, high, start, end)
     room = _BEYOND * (high - low)
     return Scale(*padded_range([*values, *(min(max(b, low - room), high + room) for b in bounds)]), start, end)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from functools import lru_cache
 
 from winml.modelkit.core.plain_text import one_line
 
@@ -10,6 +11,8 @@ _NARROW = frozenset("iljtfrI.,:;'|!()[]{}`´· ")
 _WIDE = frozenset("mwMW@%—…")
 
 
+# A label is measured once for every place that it is tried at.
+@lru_cache(maxsize=1024)
 def text_width(text: str, size: float) -> float:
     """Pixels that a text takes at most at a font size; DejaVu Sans is the widest of the usual fonts."""
     return size * sum(_width(character) for character in one_line(text))

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 20
 """Trials that are drawn and listed before the others are folded."""
-_MOST_POINTS = 300
+_MOST_POINTS = 200
 """Configs of a front that are drawn."""
 _UNITS = ((1024**3, "GiB"), (1024**2, "MiB"), (1024, "KiB"), (1, "bytes"))
 _PROVEN = frozenset({"kept", "confirmed"})
@@ -108,16 +108,15 @@ def _champion(best: Champion | None) -> tuple[Block, ...]:
     """What the champion changes; nothing where the baseline stays."""
     if best is None or best.status == "BASELINE_IS_BEST":
         return ()
-    trial = best.trial
+    trial, blocks = best.trial, []
     why = {(note.knob, note.level): f"{note.reason} ({note.source})" for note in trial.because}
     rows = [(knob, level, why.get((knob, level), "")) for knob, level in trial.choice.items()]
-    changed = table(f"What {trial.id} changes", ("setting", "level", "why it was tried"), rows)
-    pairs = [(name, value) for name, value in _flatten(trial.changes)]
-    if best.folder is not None:
-        pairs.append(("folder", best.folder))
-    if best.digest is not None:
-        pairs.append(("digest", best.digest))
-    return (changed, Facts("", tuple(pairs), "the same in the config, and where it is")) if pairs else (changed,)
+    if rows:
+        blocks.append(table(f"What {trial.id} changes", ("setting", "level", "why it was tried"), rows))
+    pairs = [*_flatten(trial.changes), ("folder", best.folder or ""), ("digest", best.digest or "")]
+    known = tuple((name, value) for name, value in pairs if value)
+    folded = Facts("", known, "the same in the config, and where it is")
+    return (*blocks, folded) if known else tuple(blocks)
 
 
 def _flatten(value: Any, name: str = "") -> list[tuple[str, str]]:
@@ -180,7 +179,8 @@ def _trials_sentence(result: SearchResult, measured: Sequence[TrialResult]) -> s
         said = [f"{first}, {proven[0].id} most: {_gained(proven[0])}."]
     else:
         said = [f"None of {counted(len(measured), 'measured config')} is proven {better}."]
-    others = Counter(t.state for t in result.trials if t.outcome != "baseline" and t not in measured)
+    known = {trial.id for trial in measured}
+    others = Counter(t.state for t in result.trials if t.outcome != "baseline" and t.id not in known)
     if others:
         listed = ", ".join(f"{count} {state}" for state, count in others.most_common())
         said.append(f"{others.total()} more without a number: {listed}.")
@@ -197,7 +197,7 @@ def _front_figure(result: SearchResult) -> tuple[Block, ...]:
 def _size_figure(result: SearchResult) -> tuple[Block, ...]:
     """Gain and size; nothing in a search for small artifacts, where both are the same."""
     sizes = [trial.artifact.bytes for trial in result.trials if trial.artifact is not None]
-    if result.objective == "size" or len(set(sizes)) < 2:
+    if result.objective == "size" or not any(sizes):
         return ()
     unit, word = next((unit, word) for unit, word in _UNITS if max(sizes) >= unit)
     return _front(
@@ -216,8 +216,8 @@ def _front(
     without: str,
     less_is_better: bool = False,
 ) -> tuple[Block, ...]:
-    """A picture of two numbers of every config; nothing where fewer than two configs have both."""
-    if len(points) < 2:
+    """A picture of two numbers of every config; nothing where all are alike in what a gain may cost."""
+    if len({point.y for point in points}) < 2:
         return ()
     best = front(points, less_is_better=less_is_better)
     names = [point.name for point in best]
@@ -226,14 +226,15 @@ def _front(
         said = [f"{listed} is at least as good as every other config in {without}."]
     else:
         said = [f"{len(best)} of {len(points)} configs are beaten by no other in {without} at once: {listed}."]
-    marked = [point for point in points if point.marked and point not in best]
+    marked = [point for point in points if point.marked and point.name not in names]
     if marked:
         said.append(f"The champion {marked[0].name} is the best of those whose gain is proven.")
     if any(point.x_interval or point.y_interval for point in points):
         said.append("Thin lines are 95 % intervals.")
     if len(points) > _MOST_POINTS:
         said.append(f"{_MOST_POINTS} of {len(points)} configs are drawn.")
-        points = [*best, *(point for point in points if point not in best)][:_MOST_POINTS]
+        on_front = set(names)
+        points = [*best, *(point for point in points if point.name not in on_front)][:_MOST_POINTS]
     across, timed = GAINS[result.objective], is_timed(result)
 
     def draw(width: float) -> str:
@@ -322,7 +323,7 @@ def _trial_table(result: SearchResult, title: str, trials: Sequence[TrialResult]
             trial.label,
             Cell(_gained(trial), sort=gain_value(result, trial)),
             "" if trial.times is None else median_ms(trial.times.candidate_ms).removesuffix(" ms"),
-            str(trial.rounds) if trial.rounds else "",
+            str(trial.rounds) if trial.rounds and is_timed(result) else "",
             Cell(quality(known), sort=None if known is None else known.value),
             Cell(artifact_size(trial), sort=None if trial.artifact is None else float(trial.artifact.bytes)),
         )
