@@ -166,6 +166,7 @@ DOCUMENTS: dict[str, Document] = {
         ),
         command=True,
     ),
+    "report": Document("Result of `winml report`", ("reporting.command:ReportResult",), command=True),
     "sys": Document("Result of `winml sys`", ("ep.sys_command:SysResult",), command=True),
     "analyze": Document("Result of `winml analyze`", ("building.analysis.result:AnalyzeResult",), command=True),
     "compile": Document(

@@ -19,6 +19,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+import chromium
 import cluster_zoo
 import fake_sdk
 import feed_zoo
@@ -79,6 +80,8 @@ def _reason(item: pytest.Item) -> str | None:
         return "docker-registry is not here and cannot be fetched (apt-get download docker-registry)"
     if item.get_closest_marker("skopeo") and feed_zoo.skopeo() is None:
         return "skopeo is not here and cannot be fetched (apt-get download skopeo)"
+    if item.get_closest_marker("chromium") and chromium.find_chromium() is None:
+        return "chromium is not here and cannot be installed (apt-get install chromium)"
     if item.get_closest_marker("mkdocs") and not _has_mkdocs():
         return "mkdocs is not installed (`make docs` sets it up)"
     if item.get_closest_marker("git") and shutil.which("git") is None:

@@ -83,6 +83,14 @@ def test_a_function_takes_everything_but_models_by_name_and_says_what_it_does(na
     assert inspect.getdoc(function)
     parameters = list(inspect.signature(function).parameters.values())
     by_place = [one.name for one in parameters if one.kind is not inspect.Parameter.KEYWORD_ONLY]
-    assert by_place in ([], ["model"], ["models"], ["config"], ["base", "candidates"], ["before", "after"], ["folder"])
+    assert by_place in (
+        [],
+        ["model"],
+        ["models"],
+        ["config"],
+        ["base", "candidates"],
+        ["before", "after"],
+        ["run", "other"],
+    )
     events = {"on_event", "progress"} & {one.name for one in parameters}
     assert events in (set(), {"on_event", "progress"})

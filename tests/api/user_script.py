@@ -37,7 +37,7 @@ def measure(model: Path, folder: Path) -> float:
     assert_type(wk.autoconfig(model, output=folder, objective="size"), wk.SearchResult)
     assert_type(wk.matrix([model], output=folder, target="cpu"), wk.RunResult)
     assert_type(wk.trace_diff(speed, folder / "perf_op_trace.json"), wk.TraceDiffResult)
-    assert_type(wk.report(folder, output=folder / "report.html"), wk.SearchResult | wk.KbReport)
+    assert_type(wk.report(folder, output=folder / "report.html"), wk.ReportResult)
     assert_type(wk.sys(), wk.SysResult)
     return speed.latency_ms.p50
 

@@ -100,6 +100,7 @@ KINDS = {
     "REF": "a revision of git",
     "ID": "a hypothesis",
     "ID,...": "a list of hypotheses",
+    "FIGURE": "a picture of a report",
     "NAME": "a name",
     "NAME,...": "a list of names",
     "NAME=N": "a size",

@@ -38,6 +38,7 @@ WORDS = {
     "optimize": "optimize --sample",
     "perf": "perf --sample",
     "quantize": "quantize --sample",
+    "report": "report a.json",
     "support inputs": "support inputs -m a.onnx",
     "support produce": "support produce -m a.onnx",
     "trace diff": "trace diff a.json b.json",

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from winml.modelkit.measuring.compare_result import CompareResult as CompareResult
     from winml.modelkit.measuring.perf import PerfResult as PerfResult
     from winml.modelkit.measuring.trace import TraceDiffResult as TraceDiffResult
+    from winml.modelkit.reporting.command import ReportResult as ReportResult
     from winml.modelkit.search.result import SearchResult as SearchResult
     from winml.modelkit.session.session import WinMLSession as WinMLSession
 
@@ -72,6 +73,7 @@ _FROM = {
     "OptimizeResult": "building.optimize.result",
     "PerfResult": "measuring.perf",
     "QuantizeResult": "building.quantize.result",
+    "ReportResult": "reporting.command",
     "RunResult": "build_matrix.command",
     "SearchResult": "search.result",
     "Session": "api.session",

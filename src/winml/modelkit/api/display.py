@@ -22,6 +22,7 @@ from winml.modelkit.render import (
     optimize,
     perf,
     quantize,
+    report,
     trace,
 )
 from winml.modelkit.render import compile as compiling
@@ -49,6 +50,7 @@ _TEXTS: dict[str, Callable[[Any], str]] = {
     "PerfResult": perf.perf_text,
     "PlanResult": matrix.plan_text,
     "QuantizeResult": quantize.quantize_text,
+    "ReportResult": report.report_text,
     "RunResult": matrix.cells_text,
     "SearchResult": autoconfig.autoconfig_text,
     "StatusResult": matrix.cells_text,

@@ -1,68 +1,58 @@
-"""Reports of what is on disk already: of a search, and of what is known about execution providers."""
+"""Reports: the page of a run that is on disk or was just made, and of what is known about execution providers."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from winml.modelkit.api.arguments import path_of, require_new_file, text_of
+from winml.modelkit.api.arguments import path_of, text_of
 from winml.modelkit.api.call import calling
 from winml.modelkit.core.errors import RequestError
-from winml.modelkit.core.suggest import near_path
+from winml.modelkit.core.result import CommandResult
 
 if TYPE_CHECKING:
     from winml.modelkit.api.arguments import PathLike
-    from winml.modelkit.findings.result import KbReport
-    from winml.modelkit.search.result import SearchResult
+    from winml.modelkit.reporting.command import Format, ReportResult
+
+_FORMATS: dict[str, Format] = {".html": "html", ".md": "markdown", ".svg": "svg"}
 
 
-def report(folder: PathLike | None = None, *, output: PathLike, overwrite: bool = False) -> SearchResult | KbReport:
-    """Write a report to the file `output` and return what it is about.
+def report(
+    run: PathLike | CommandResult | None = None,
+    other: PathLike | CommandResult | None = None,
+    *,
+    output: PathLike | None = None,
+    figure: str | None = None,
+    overwrite: bool = False,
+) -> ReportResult:
+    """Write the report of a run to the file `output`: a page (`.html`), Markdown (`.md`) or one picture (`.svg`).
 
-    `folder` is one that `autoconfig` has written: `.html` is its `report.html`, `.md` its `report.md`. Or it holds
-    findings: `.html` is the page of `winml kb report`. Without a folder that page is about the findings of this user.
+    `run` is a file that a command wrote with `-o`, the folder of a search, a matrix, a build or a contribution, a
+    folder with findings, or a result of this package. With `other` both stand side by side. Without a run the report
+    is about the findings of this user. `figure` names the picture; without `output` the report is in `text` of the
+    result.
     """
+    from winml.modelkit.reporting.command import ReportRequest
+    from winml.modelkit.reporting.command import report as make_report
+
     with calling():
-        place = require_new_file(output, overwrite=overwrite)
-        if place.suffix not in (".html", ".md"):
-            raise RequestError(f"`output` must end with `.html` or `.md` but is `{place.name}`")
-        source = None if folder is None else Path(path_of(folder, "folder"))
-        if source is not None and not source.is_dir():
-            raise RequestError(f"folder not found: `{source}`", hint=near_path(source))
-        if source is not None and _is_search(source):
-            return _report_search(source, place)
-        if source is None or (source / "findings").is_dir():
-            return _report_findings(source, place)
-        raise RequestError(
-            f"`{source}` holds neither a search nor findings", hint="give a folder that `autoconfig` has written"
+        place = None if output is None else Path(path_of(output, "output"))
+        suffix = (".html" if figure is None else ".svg") if place is None else place.suffix
+        if suffix not in _FORMATS:
+            raise RequestError(f"`output` must end with `.html`, `.md` or `.svg` but is `{place and place.name}`")
+        given = [_run(one) for one in (run, other) if one is not None]
+        if run is None and other is not None:
+            raise RequestError("`other` stands beside `run`, which is not given")
+        return make_report(
+            ReportRequest(
+                runs=tuple(given),
+                output=text_of(place),
+                format=_FORMATS[suffix],
+                figure=figure,
+                overwrite=overwrite,
+            )
         )
 
 
-def _is_search(folder: Path) -> bool:
-    from winml.modelkit.search.records import JOURNAL
-    from winml.modelkit.search.run_folder import RESULT
-
-    return (folder / JOURNAL).is_file() or (folder / RESULT).is_file()
-
-
-def _report_search(folder: Path, place: Path) -> SearchResult:
-    from winml.modelkit.render.autoconfig_report import html, markdown
-    from winml.modelkit.search.run_folder import read_result
-    from winml.modelkit.store import atomic
-
-    result = read_result(folder)
-    make = html if place.suffix == ".html" else markdown
-    atomic.write_bytes(place, make(result).encode())
-    return result
-
-
-def _report_findings(folder: Path | None, place: Path) -> KbReport:
-    from winml.modelkit.findings import kb_command
-    from winml.modelkit.render.kb_page import page
-    from winml.modelkit.store import atomic
-
-    if place.suffix != ".html":
-        raise RequestError(f"a report of findings is HTML, and `{place.name}` is not", hint="name a file with `.html`")
-    result = kb_command.report(text_of(folder), str(place))
-    atomic.write_bytes(place, page(result).encode())
-    return result
+def _run(given: PathLike | CommandResult) -> str | CommandResult:
+    return given if isinstance(given, CommandResult) else path_of(given, "run")

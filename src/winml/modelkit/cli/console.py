@@ -24,6 +24,7 @@ _COLOURS = {
     "warning": "\x1b[33m",
     "hint": "\x1b[36m",
     "next": "\x1b[36m",
+    "report": "\x1b[36m",
     "wrote": "\x1b[32m",
     "note": "\x1b[2m",
 }
@@ -40,7 +41,7 @@ _ESCAPES = {
 }
 _STYLE = re.compile(f"([{''.join(_ESCAPES)}])")
 _VIRTUAL_TERMINAL = 0x4  # ENABLE_VIRTUAL_TERMINAL_PROCESSING
-_UNASKED = ("note", "next", "wrote")
+_UNASKED = ("note", "next", "report", "wrote")
 """What `--quiet` hides."""
 _quiet = False
 
@@ -240,12 +241,17 @@ def say(kind: str, text: str) -> None:
     _write(sys.stderr, message)
 
 
+def say_report(path: str) -> None:
+    """The command that shows what was written as a page."""
+    say("report", f"winml report {quote(path)} --open")
+
+
 _SHELL_WORD = re.compile(r"""(?:\$?'[^']*'|"[^"]*"|[^\s'"])+""")
 
 
 def _wrap_message(kind: str, line: str, width: int) -> list[str]:
     """The lines of a message; a command that is too long for one can still be pasted."""
-    if kind != "next" or columns_of(line) <= width:
+    if kind not in ("next", "report") or columns_of(line) <= width:
         return wrap_line(line, width)
     if sys.platform == "win32":
         return [line]  # its two shells continue a line in different ways

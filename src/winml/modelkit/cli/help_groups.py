@@ -72,6 +72,7 @@ BY_COMMAND: dict[str, Headings] = {
     "support produce": {"Goal": ("--goal", "--knowledge")},
     "support review": {"Review": ("--model --repo --base --unsandboxed", "")},
     "init": {"Project": ("--output --overwrite --yes --json --quiet", "")},
+    "report": {"Output": ("--output --markdown --svg --open --overwrite --json --quiet", "")},
     "sys": {"Output": ("--list-ep --list-device", "")},
 }
 """Exceptions of a command, or of all sub-commands of a group; what is not here is as in `HEADINGS`."""
@@ -89,6 +90,7 @@ ARGUMENTS = {
     "first_arguments": "Models, as -m MODEL.",
     "matrix status folder": "The folder of the run.",
     "path": "A skill or a folder of skills.",
+    "reported": "A file that a command wrote with -o, or the folder of a search, a matrix, a build or a contribution.",
     "rung": "replicated, confirmed, or L1 to L5.",
     "run": "A stored comparison (`winml compare -o`), or the folder of a search.",
     "shell": "bash, zsh, fish or powershell.",

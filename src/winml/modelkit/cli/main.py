@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "autoconfig": ("winml.modelkit.cli.commands.autoconfig", "Search for the fastest config that is still accurate."),
     "compile": ("winml.modelkit.cli.commands.compile", "Compile one or more models for an execution provider."),
     "trace": ("winml.modelkit.cli.commands.trace", "Compare operator traces."),
+    "report": ("winml.modelkit.cli.commands.report", "Write a page with the pictures and numbers of a run."),
     "kb": ("winml.modelkit.cli.commands.kb", "Show, judge and replay findings about execution providers."),
     "support": ("winml.modelkit.cli.commands.support", "Probe, produce and review support for a model."),
     "skill": ("winml.modelkit.cli.commands.skill", "Check skills for agents against this program's commands."),
@@ -39,7 +40,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 """Command name -> module that defines it as `command`, and its one-line help."""
 
 JOBS: dict[str, tuple[str, ...]] = {
-    "Inspect and measure": ("inspect", "analyze", "perf", "compare", "eval", "trace"),
+    "Inspect and measure": ("inspect", "analyze", "perf", "compare", "eval", "trace", "report"),
     "Build": ("init", "build", "config", "export", "optimize", "quantize", "compile"),
     "Search": ("autoconfig", "kb"),
     "Publish": ("matrix", "feed"),

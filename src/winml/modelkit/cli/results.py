@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from winml.modelkit.cli.console import error_json, say
+from winml.modelkit.cli.console import error_json, say, say_report
 from winml.modelkit.core.errors import ModelkitError, RequestError
 from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.values import to_json
@@ -52,6 +52,11 @@ class ResultFile:
         """Name the file for people."""
         if self._path is not None and not self._as_json:
             say("wrote", str(self._path))
+
+    def say_report(self) -> None:
+        """The command that shows the file as a page."""
+        if self._path is not None and not self._as_json:
+            say_report(str(self._path))
 
     @contextlib.contextmanager
     def keeping(self, command: str, show: Callable[[Any], None] | None = None) -> Iterator[None]:

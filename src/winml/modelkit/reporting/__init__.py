@@ -1,1 +1,1 @@
-"""`winml report` and `winml dashboard`: runs of every kind, read again and shown."""
+"""`winml report`: runs of every kind, read again and shown."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -16,9 +17,9 @@ from winml.modelkit.render.figures.canvas import WIDE
 from winml.modelkit.render.figures.pictures import with_style
 from winml.modelkit.render.pages.html import GENERATOR, page_html
 from winml.modelkit.render.pages.markdown import page_markdown
-from winml.modelkit.render.pages.page import Figure, Page, figures
+from winml.modelkit.render.pages.page import Figure, Notices, Page, figures
 from winml.modelkit.reporting.pairs import pair_page
-from winml.modelkit.reporting.runs import KINDS, Run, load_class, read_run
+from winml.modelkit.reporting.runs import KINDS, Run, load_class, read_known_findings, read_run, run_of_value
 from winml.modelkit.store import atomic
 
 Format = Literal["html", "markdown", "svg"]
@@ -29,7 +30,8 @@ MOST_RUNS = 2
 class ReportRequest:
     """Everything the user decided."""
 
-    runs: tuple[str, ...]
+    runs: tuple[str | CommandResult, ...]
+    """Paths, or results as they are; none for the findings of this user."""
     output: str | None = None
     """Null: the text is in the result and in no file."""
     format: Format = "html"
@@ -80,12 +82,12 @@ class ReportResult(CommandResult):
 
 def report(request: ReportRequest) -> ReportResult:
     """Read the runs, make their page and write it."""
-    if not 1 <= len(request.runs) <= MOST_RUNS:
+    if len(request.runs) > MOST_RUNS:
         raise RequestError(f"a report is about one run or two, but {len(request.runs)} were given")
     if (request.format == "svg") != (request.figure is not None):
         raise RequestError("a picture needs its name", hint="`winml report RUN --json` lists the pictures of a run")
     place = None if request.output is None else _check_place(Path(request.output), overwrite=request.overwrite)
-    runs = [read_run(Path(path)) for path in request.runs]
+    runs = [_take(one) for one in request.runs] or [read_known_findings()]
     pages = [make_page(run) for run in runs]
     page = pages[0] if len(pages) == 1 else pair_page(runs, pages)
     text = _write(page, request, runs)
@@ -104,11 +106,17 @@ def report(request: ReportRequest) -> ReportResult:
     )
 
 
+def _take(given: str | CommandResult) -> Run:
+    return run_of_value(given) if isinstance(given, CommandResult) else read_run(Path(given))
+
+
 def make_page(run: Run) -> Page:
     """The page of a run; everything that is not seen in its texts is written out."""
     make = load_class(f"render.pages.{KINDS[run.kind].page}")
     page: Page = make(plain_text.values(run.value))
-    return page
+    if run.failure is None:
+        return page
+    return replace(page, blocks=(Notices((f"the command failed: {run.failure}",)), *page.blocks))
 
 
 def footer(runs: Sequence[Run]) -> str:
@@ -129,7 +137,7 @@ def draw_figure(page: Page, name: str) -> str:
     if name not in known:
         if not known:
             raise RequestError("this report has no picture")
-        raise RequestError(f"no picture `{name}`{did_you_mean(name, known)}", hint=f"it has {', '.join(known)}")
+        raise RequestError(f"no picture `{name}`", hint=did_you_mean(name, known))
     return with_style(known[name].draw(WIDE)) + "\n"
 
 

@@ -12,11 +12,13 @@ from winml.modelkit.core.build_folder import MANIFEST
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, RequestError, UnavailableError
 from winml.modelkit.core.json_text import read_json
+from winml.modelkit.core.result import CommandResult
 from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.values import read
 from winml.modelkit.store import journal
 
 JOURNAL = "journal.jsonl"
+SWEEP = "summary.json"
 _HINT = "give a file that `perf`, `compare` or `eval` wrote with `-o`, or the folder of a search, a matrix or a build"
 
 
@@ -81,6 +83,8 @@ class Run:
     path: Path
     """What was given."""
     value: Any
+    failure: str | None = None
+    """Why the command failed that wrote all of its result anyway, as a comparison whose gate is not met."""
     finished: bool = True
     """False for one that is being written, or was interrupted."""
 
@@ -110,6 +114,20 @@ def read_run(path: Path) -> Run:
     return _read_content(content, path)
 
 
+def run_of_value(value: CommandResult) -> Run:
+    """A run of this process."""
+    name = type(value).__name__
+    kind = next((kind.name for kind in KINDS.values() if kind.value.endswith(f":{name}")), None)
+    if kind is None:
+        raise RequestError(f"`{name}` has no report", hint="`print` shows it")
+    return Run(kind, Path(name), value, finished=_is_finished(kind, value))
+
+
+def read_known_findings() -> Run:
+    """The findings that this user has, and those of the package."""
+    return Run("kb", Path("findings"), load_class("findings.kb_command:report")(None, ""))
+
+
 def _read_object(path: Path) -> dict[str, Any]:
     try:
         content = read_json(path)
@@ -124,19 +142,33 @@ def _read_object(path: Path) -> dict[str, Any]:
 
 def _read_content(content: dict[str, Any], path: Path) -> Run:
     kind = KINDS[_kind_of(content, path)]
-    if content.get("ok") is False:
-        failure = content.get("error")
-        said = failure.get("message") if isinstance(failure, dict) else None
-        reason = said if isinstance(said, str) else "it does not say why"
-        raise DataError(
-            f"`{path}` is the result of a command that failed: {reason}",
-            hint="there is nothing to report; run the command again",
-        )
+    failure = _failure_of(content)
     if kind.name == "op-trace":
         from winml.modelkit.core.op_trace import op_trace_from_json
 
         return Run(kind.name, path, op_trace_from_json(content, source=f"`{path}`"))
-    return Run(kind.name, path, read(load_class(kind.value), content, f"`{path}`", strict=False, error=DataError))
+    if failure is not None:
+        # The result that the error carries has all fields of one that did not fail.
+        content = {**{key: value for key, value in content.items() if key != "error"}, "ok": True}
+    try:
+        value = read(load_class(kind.value), content, kind.name, strict=False, error=DataError)
+    except DataError as error:
+        if failure is None:
+            raise DataError(f"`{path}` cannot be read: {error.message}", hint=error.hint) from error
+        raise DataError(
+            f"`{path}` is the result of a command that failed: {failure}",
+            hint="it holds nothing to report; run the command again",
+        ) from error
+    return Run(kind.name, path, value, failure)
+
+
+def _failure_of(content: dict[str, Any]) -> str | None:
+    """Why the command that wrote this failed; None when it did not."""
+    if content.get("ok") is not False:
+        return None
+    failure = content.get("error")
+    said = failure.get("message") if isinstance(failure, dict) else None
+    return said if isinstance(said, str) else "it does not say why"
 
 
 _SCHEMAS = {*_BY_SCHEMA, *(name for name, _ in _BY_ACTION), "winml/autoconfig"}
@@ -159,9 +191,9 @@ def _kind_of(content: dict[str, Any], path: Path) -> str:
         )
     if name == "winml/autoconfig":
         return "sweep" if "models" in content else "autoconfig"
-    action = content.get("action")
+    action = str(content.get("action"))
     if (name, action) in _BY_ACTION:
-        return _BY_ACTION[name, str(action)]
+        return _BY_ACTION[name, action]
     if name not in _BY_SCHEMA:
         raise DataError(f"`{path}` holds the result of `{name.removeprefix('winml/')} {action}`, which has no report")
     return _BY_SCHEMA[name].name
@@ -190,7 +222,7 @@ def _kind_of_folder(path: Path) -> str:
     ):
         if (path / name).is_file():
             return kind
-    if (path / "summary.json").is_file() and (path / "sweep.lock").is_file():
+    if (path / SWEEP).is_file() and _kind_of(_read_object(path / SWEEP), path / SWEEP) == "sweep":
         return "sweep"
     if (path / "findings").is_dir():
         return "kb"
@@ -222,21 +254,15 @@ def _is_finished(kind: str, value: Any) -> bool:
 
 
 def _search(path: Path) -> Any:
-    from winml.modelkit.search.run_folder import read_search
-
-    return read_search(path)
+    return load_class("search.run_folder:read_search")(path)
 
 
 def _matrix(path: Path) -> Any:
-    from winml.modelkit.build_matrix.command import read_status
-
-    return read_status(str(path))
+    return load_class("build_matrix.command:read_status")(str(path))
 
 
 def _findings(path: Path) -> Any:
-    from winml.modelkit.findings.kb_command import report
-
-    return report(str(path), "")
+    return load_class("findings.kb_command:report")(str(path), "")
 
 
 def _document(name: str) -> Callable[[Path], Any]:
@@ -250,7 +276,7 @@ _FOLDERS: dict[str, Callable[[Path], Any]] = {
     "autoconfig": _search,
     "matrix-status": _matrix,
     "kb": _findings,
-    "sweep": _document("summary.json"),
+    "sweep": _document(SWEEP),
     "contribution": _document("contribution.json"),
     "build-folder": _document(MANIFEST),
 }

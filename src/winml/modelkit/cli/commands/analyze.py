@@ -71,6 +71,7 @@ def command(model: str | None, sample: bool, output: str | None, overwrite: bool
     if not as_json:
         named = model_option(result.model, sample=sample) + repeat_options(given, SIZES)
         console.say("next", after_analyze(result, named))
+        result_file.say_report()
     if failure is not None:
         raise failure
     if as_json:

@@ -148,3 +148,4 @@ def command(model: str | None, sample: bool, model_list: str | None, as_json: bo
     for name in written:
         console.say("wrote", str(Path(given["output"], name)))
     console.say("next", result.next)
+    console.say_report(given["output"])

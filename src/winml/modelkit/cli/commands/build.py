@@ -73,7 +73,7 @@ def command(
 ) -> None:
     from winml.modelkit.building.build_parts import build_model
     from winml.modelkit.building.result import BuildResult
-    from winml.modelkit.cli.next_command import after_build
+    from winml.modelkit.cli.next_command import after_build, short_path
     from winml.modelkit.cli.stage_progress import StageProgress
     from winml.modelkit.ep.options import parse_pairs
     from winml.modelkit.ep.trust import option_to_repeat
@@ -96,6 +96,8 @@ def command(
         console.say("wrote", request.output or result.folder)
         again = option_to_repeat(parse_pairs(given["ep_options"]), request.trust)
         console.say("next", after_build(result if isinstance(result, BuildResult) else result.parts[0].result, again))
+        if isinstance(result, BuildResult):
+            console.say_report(short_path(request.output or result.folder))
 
 
 def _request(context: click.Context, model: str | None, sample: bool, given: dict[str, Any]) -> BuildRequest:

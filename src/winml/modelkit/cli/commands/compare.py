@@ -126,6 +126,7 @@ def command(
             console.say("hint", hint)
         if following is not None:
             console.say("next", following)
+        result_file.say_report()
 
 
 def _show(result: CompareResult | PartialCompare) -> None:

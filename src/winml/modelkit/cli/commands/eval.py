@@ -123,6 +123,7 @@ def command(model: str | None, sample: bool, output: str | None, overwrite: bool
     if result.outputs is not None:
         console.say("wrote", result.outputs.file)
     console.say("next", after_eval(result, model_option(request.model, sample=sample), given["data"]))
+    result_file.say_report()
 
 
 def _show(result: EvalResult) -> None:

@@ -130,6 +130,7 @@ def run(as_json: bool, **given: Any) -> None:
     if not as_json:
         console.say("wrote", given["output"])
         console.say("next", f"winml matrix status {console.quote(given['output'])}")
+        console.say_report(given["output"])
 
 
 @command.command(

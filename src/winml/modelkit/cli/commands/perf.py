@@ -156,6 +156,7 @@ def _perf(
         console.say("next", after_perf(result.parts[-1].result, model_option(part, sample=False), trace_path, given))
     else:
         console.say("next", after_perf(result, model_option(request.model, sample=sample), trace_path, given))
+    result_file.say_report()
 
 
 def _trace_defaults(given: dict[str, Any]) -> None:

@@ -138,6 +138,8 @@ def produce(
     if not as_json:
         console.say("wrote", request.output)
         console.say("next", f"winml support review {console.quote(request.output)}")
+        if not isinstance(result, BatchResult):
+            console.say_report(request.output)
 
 
 @command.command(

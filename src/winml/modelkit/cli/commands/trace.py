@@ -49,3 +49,4 @@ def diff(before: str, after: str, top_k: int, output: str | None, overwrite: boo
     for note in result.diff.notes:
         console.say("note", note)
     result_file.say_wrote()
+    result_file.say_report()

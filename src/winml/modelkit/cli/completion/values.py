@@ -198,6 +198,7 @@ ARGUMENTS: dict[str, Values] = {
     "base": list_models,
     "candidates": list_models,
     "ep": list_eps,
+    "reported": list_files,
     "finding": list_findings,
     "folder": list_runs,
     "run": list_runs,
