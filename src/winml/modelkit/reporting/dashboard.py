@@ -36,7 +36,7 @@ from winml.modelkit.render.pages.page import Block, Page, Row, Table, Text
 from winml.modelkit.reporting.command import footer, make_page
 from winml.modelkit.reporting.index import STATES, Index, IndexedRun, Stamp, find_link, make_stamp
 from winml.modelkit.reporting.pairs import pair_page
-from winml.modelkit.reporting.runs import Run, read_run
+from winml.modelkit.reporting.runs import Run, read_known_findings, read_run
 from winml.modelkit.reporting.served_files import MOST_FILES, check_inside, is_link, list_below, open_inside
 from winml.modelkit.reporting.web_server import Answer, Request, open_server
 
@@ -195,7 +195,7 @@ class Dashboard:
         listed = [run for run in found.runs if query.inside or run.inside is None]
         other = self.index.find(query.other) if query.other else None
         query = replace(query, other="" if other is None else other.id)
-        matching = [run for run in listed if self._fits(run, query) and run.id != query.other]
+        matching = [run for run in listed if self._fits(run, query)]
         matching.sort(key=_ORDERS[query.sort], reverse=query.falling)
         pages = max(1, -(-len(matching) // view.ROWS))
         query = replace(query, page=min(query.page, pages))
@@ -225,6 +225,10 @@ class Dashboard:
             return False
         if query.target and query.target not in run.targets:
             return False
+        if query.other and (run.id == query.other or run.state == "cannot be read"):
+            return False
+        if not query.words:
+            return True
         text = " ".join((run.name, run.kind, *run.models, *run.targets)).casefold()
         return all(word in text for word in query.words.casefold().split())
 
@@ -294,12 +298,12 @@ class Dashboard:
             found = read_run(run.path)
             return make_page(found), found, True
         except ModelkitError as error:
-            return _error_page(run, error.message, error.hint), None, False
+            return _error_page(run, error.message), None, False
         except OSError as error:
-            return _error_page(run, f"it cannot be opened: {error.strerror or error}", None), None, False
+            return _error_page(run, f"it cannot be opened: {error.strerror or error}"), None, False
         except Exception as error:  # noqa: BLE001 - a run that our pages cannot show must not take the list with it
             self._log(f"`{run.name}` cannot be shown: {type(error).__name__}: {error}")
-            return _error_page(run, "it cannot be shown: a bug in winml, or a file that was changed", None), None, False
+            return _error_page(run, "it cannot be shown: a bug in winml, or a file that was changed"), None, True
 
     def _show_run(self, run: IndexedRun) -> Answer:
         bar = view.run_bar(run.name, ListQuery(kind=run.kind, other=run.id).address())
@@ -406,15 +410,14 @@ class Dashboard:
         return _page(page.title, self._around(html))
 
     def _show_models(self, request: Request) -> Answer:
-        page = view.models_page(_group_models(self.index.find_runs().runs), _families())
+        runs = [run for run in self.index.find_runs().runs if run.models]
+        page = view.models_page(_group_models(runs), len(runs), _families())
         return _page(page.title, page_body(page, _FOOTER, view.navigation("/models", str(self.index.root))))
 
     def _show_findings(self, request: Request) -> Answer:
-        from winml.modelkit.findings.kb_command import report
-
         try:
             with self._work:
-                page = make_page(Run("kb", self.index.root, report(None, "")))
+                page = make_page(read_known_findings())
                 html = page_body(page, _FOOTER, view.navigation("/findings", str(self.index.root)))
         except ModelkitError as error:
             return self._refuse(HTTPStatus.UNPROCESSABLE_ENTITY, error.message, error.hint)
@@ -466,7 +469,7 @@ def _count(names: Iterator[str]) -> tuple[tuple[str, int], ...]:
 def _when(changed_ns: int) -> str:
     """A time of this place; files may carry times that no calendar has."""
     try:
-        return datetime.fromtimestamp(changed_ns / 1e9).astimezone().strftime("%Y-%m-%d %H:%M")
+        return datetime.fromtimestamp(changed_ns / 1e9).astimezone().strftime("%Y-%m-%d\u00a0%H:%M")
     except (OSError, OverflowError, ValueError):
         return "unknown"
 
@@ -486,9 +489,12 @@ def _json(content: object, **headers: str) -> Answer:
     return Answer(kind=JSON, body=body, headers=headers)
 
 
-def _error_page(run: IndexedRun, message: str, hint: str | None) -> Page:
-    state = "failed" if run.state == "failed" else "unknown"
-    return Page(run.kind, run.name, message[:1].upper() + message[1:], (Text(hint),) if hint else (), state)
+def _error_page(run: IndexedRun, message: str) -> Page:
+    """Why there is no report; hints of commands say nothing to somebody who has a list before them."""
+    message = message.replace(f"`{run.path}`", "it")
+    said = run.reason or message
+    more = () if said == message else (Text(message),)
+    return Page(run.kind, run.name, said[:1].upper() + said[1:], more, "failed" if run.state == "failed" else "unknown")
 
 
 def _list_files(run: IndexedRun) -> dict[bytes, tuple[Path, int]]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from typing import Any, BinaryIO
+from typing import Any
 
 SHORT, LONG = 4 * 2**10, 64 * 2**10
 """Bytes that are read first, and again where they did not suffice."""
-_ENDS = 64
 _DEEPEST = 6
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -19,16 +18,9 @@ class _Cut(Exception):
     """The text ends before the value does."""
 
 
-def read_head(stream: BinaryIO, most: int = SHORT) -> dict[str, Any]:
-    """The leading keys of the object in a file; none for anything else."""
-    return leading_keys(stream.read(most).decode("utf-8", "replace").lstrip("\ufeff"))
-
-
-def is_whole(stream: BinaryIO) -> bool:
-    """Whether a file ends as an object does; one that is cut off, or being written, does not."""
-    stream.seek(0, 2)
-    stream.seek(max(0, stream.tell() - _ENDS))
-    return stream.read(_ENDS).rstrip().endswith(b"}")
+def parse_head(raw: bytes) -> dict[str, Any]:
+    """The leading keys of the object that a file begins with; none for anything else."""
+    return leading_keys(raw.decode("utf-8", "replace").lstrip("\ufeff"))
 
 
 def leading_keys(text: str) -> dict[str, Any]:

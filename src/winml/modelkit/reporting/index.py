@@ -22,9 +22,9 @@ from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.core.json_text import read_object
 from winml.modelkit.core.location import cache_root
-from winml.modelkit.reporting.head import LONG, SHORT, is_whole, leading_keys, read_head
-from winml.modelkit.reporting.runs import JOURNAL, kind_of_head
-from winml.modelkit.reporting.served_files import Listing, is_link, list_folder, open_regular
+from winml.modelkit.reporting.head import LONG, SHORT, parse_head
+from winml.modelkit.reporting.runs import JOURNAL, SWEEP, kind_of_head
+from winml.modelkit.reporting.served_files import Listing, is_link, list_folder, read_ends
 
 State = Literal["finished", "not finished", "failed", "cannot be read"]
 STATES: tuple[State, ...] = ("finished", "not finished", "failed", "cannot be read")
@@ -33,6 +33,8 @@ Stamp = tuple[tuple[str, int, int], ...]
 
 MOST_ENTRIES = 200_000
 """Files and folders that a walk looks at before it stops and says so."""
+_END = 64
+"""Bytes at the end of a file that show whether it is whole."""
 _MOST_NAMES = 50
 """Models or targets of one run that are kept."""
 _DEEPEST_INSIDE = 3
@@ -47,12 +49,12 @@ _LABELS = {
     "matrix-status": "matrix", "op-trace": "trace", "trace-diff": "trace",
 }  # fmt: skip
 """Kinds of run that people call by one word."""
-SUMMARY, SEARCH_RESULT, CONTRIBUTION, SWEEP_LOCK = "summary.json", "autoconfig.json", "contribution.json", "sweep.lock"
+SEARCH_RESULT, CONTRIBUTION = "autoconfig.json", "contribution.json"
 KNOWLEDGE = ("findings", "outcomes", "gaps")
 _KEY_FILES = {
     "autoconfig": (JOURNAL, SEARCH_RESULT),
     "matrix": (JOURNAL, SEARCH_RESULT),
-    "sweep": (SUMMARY,),
+    "sweep": (SWEEP,),
     "contribution": (CONTRIBUTION,),
     "build": (MANIFEST,),
 }
@@ -78,13 +80,10 @@ class IndexedRun:
     reason: str | None
     """Why it failed or cannot be read."""
     stamp: Stamp
+    changed_ns: int
+    """When it last changed."""
     inside: str | None = None
     """The id of the matrix or sweep that it is a part of."""
-
-    @property
-    def changed_ns(self) -> int:
-        """When it last changed."""
-        return max((changed for _, changed, _ in self.stamp), default=0)
 
     @property
     def bytes(self) -> int:
@@ -101,6 +100,10 @@ class Found:
     """Files and folders that could not be opened."""
     is_partial: bool = False
     """The walk stopped at `MOST_ENTRIES`."""
+
+
+_Known = dict[str, tuple[Stamp, IndexedRun | None]]
+"""What was found in a file or folder with a name, None for no run, while its stamp stays the same."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,7 @@ class Index:
         self.root = root.resolve(strict=True)
         self._pause_s = pause_s
         self._lock = threading.Lock()
-        self._known: dict[str, tuple[Stamp, _About | None]] = {}
+        self._known: _Known = {}
         self._found = Found(())
         self._by_id: dict[str, IndexedRun] = {}
         self._due = 0.0
@@ -134,7 +137,7 @@ class Index:
                 self._walk()
                 # A walk through much takes long: it may take a tenth of the time, for others work on this machine.
                 ended = time.monotonic()
-                self._due = ended + max(self._pause_s, 9 * (ended - started))
+                self._due = ended + (max(self._pause_s, 9 * (ended - started)) if self._pause_s else 0)
             return self._found
 
     @property
@@ -201,7 +204,7 @@ def find_link(run: IndexedRun) -> str | None:
     Readers follow links, so that one in the place of a journal would show a file from elsewhere.
     """
     places = [run.path, *(run.path / part for part in KNOWLEDGE if run.kind == "kb")] if run.is_folder else []
-    wanted = {JOURNAL, SEARCH_RESULT, SUMMARY, SWEEP_LOCK, CONTRIBUTION, MANIFEST, *KNOWLEDGE}
+    wanted = {JOURNAL, SEARCH_RESULT, SWEEP, CONTRIBUTION, MANIFEST, *KNOWLEDGE}
     for place in places:
         try:
             names = [path.name for path in place.iterdir()]
@@ -216,12 +219,12 @@ def find_link(run: IndexedRun) -> str | None:
 class _Walk:
     """One walk, which takes over what an earlier one knew of files that did not change."""
 
-    def __init__(self, root: Path, known: dict[str, tuple[Stamp, _About | None]]) -> None:
+    def __init__(self, root: Path, known: _Known) -> None:
         self._root = root
         self._base = os.path.join(root, "")  # noqa: PTH118 - with its separator: parts are joined some ten thousand times
         self._known = known
         self._cache = _find_cache(root)
-        self.seen: dict[str, tuple[Stamp, _About | None]] = {}
+        self.seen: _Known = {}
         self.entries = 0
         self.unreadable = 0
 
@@ -271,10 +274,9 @@ class _Walk:
             return None
         folder = self._root / start
         stamp = _stamp_knowledge(folder) if kind == "kb" else _stamp_files(folder, _KEY_FILES.get(kind, _JOURNALS))
-        about = self._remember(start, stamp, lambda: _read_folder(folder, kind))
-        if about is None:
-            return None
-        return _make_run(start.rstrip("/") or ".", folder, about, stamp, is_folder=True, inside=inside)
+        run = self._remember(start or ".", stamp, lambda: _read_folder(folder, kind), is_folder=True)
+        # The matrix around it may have been added or removed while it stayed as it is.
+        return run if run is None or run.inside == inside else replace(run, inside=inside)
 
     def _file_runs(self, start: str, listing: Listing) -> Iterator[IndexedRun]:
         for name, entry in listing.files.items():
@@ -285,23 +287,27 @@ class _Walk:
             except OSError:
                 continue  # it was replaced or removed meanwhile
             stamp = ((name, seen.st_mtime_ns, seen.st_size),)
-            about = self._remember(start + name, stamp, partial(_read_file, f"{self._base}{start}{name}"))
-            if about is not None:
-                yield _make_run(start + name, self._root / start / name, about, stamp, is_folder=False, inside=None)
+            path = f"{self._base}{start}{name}"
+            run = self._remember(start + name, stamp, partial(_read_file, path), is_folder=False)
+            if run is not None:
+                yield run
 
-    def _remember(self, name: str, stamp: Stamp, read: Callable[[], _About | None]) -> _About | None:
-        """What is known of a file or folder, read where it changed; None for what is no run or cannot be opened."""
+    def _remember(
+        self, name: str, stamp: Stamp, read: Callable[[], _About | None], *, is_folder: bool
+    ) -> IndexedRun | None:
+        """The run in a file or folder, read where it changed; None for what is no run or cannot be opened."""
         known = self._known.get(name)
         if known is None or known[0] != stamp:
             try:
-                known = stamp, read()
+                about = read()
             except FileNotFoundError:
                 return None  # it was replaced or removed meanwhile
             except OSError:
                 self.unreadable += 1
                 return None
             except ModelkitError as error:
-                known = stamp, _About("unknown", state="cannot be read", reason=error.message)
+                about = _About("unknown", state="cannot be read", reason=error.message)
+            known = stamp, None if about is None else _make_run(self._root, name.rstrip("/"), about, stamp, is_folder)
         self.seen[name] = known
         return known[1]
 
@@ -314,11 +320,11 @@ def _find_cache(root: Path) -> str | None:
         return None
 
 
-def _make_run(name: str, path: Path, about: _About, stamp: Stamp, *, is_folder: bool, inside: str | None) -> IndexedRun:
+def _make_run(root: Path, name: str, about: _About, stamp: Stamp, is_folder: bool) -> IndexedRun:
     return IndexedRun(
         id=make_id(name),
         name=name,
-        path=path,
+        path=root / name,
         is_folder=is_folder,
         kind=about.kind,
         models=about.models,
@@ -326,7 +332,7 @@ def _make_run(name: str, path: Path, about: _About, stamp: Stamp, *, is_folder: 
         state=about.state,
         reason=about.reason,
         stamp=stamp,
-        inside=inside,
+        changed_ns=max((changed for _, changed, _ in stamp), default=0),
     )
 
 
@@ -340,7 +346,7 @@ def _kind_by_names(listing: Listing) -> str | None:
     for name, kind in ((SEARCH_RESULT, "autoconfig"), (CONTRIBUTION, "contribution"), (MANIFEST, "build")):
         if name in listing.files:
             return kind
-    if SUMMARY in listing.files and SWEEP_LOCK in listing.files:
+    if SWEEP in listing.files:
         return "sweep"
     return "kb" if "findings" in listing.folders else None
 
@@ -365,22 +371,20 @@ def _read_folder(folder: Path, kind: str) -> _About | None:
 
 def _read_file(path: str | Path) -> _About | None:
     """What a JSON file is about; None for one that is no run of ours."""
-    with open_regular(path) as stream:
-        head = read_head(stream)
-        kind = _kind_or_reason(head, path)
-        if kind is None or isinstance(kind, _About):
-            return kind
-        if not is_whole(stream):
-            reason = "it is cut off, or being written"
-            return _About(_LABELS.get(kind, kind), _models(head), _targets(head), "cannot be read", reason)
-        if not (_models(head) and _targets(head)):
-            stream.seek(0)
-            head = read_head(stream, LONG)
-    failure = head.get("error") if head.get("ok") is False else None
-    if failure is None:
-        return _About(_LABELS.get(kind, kind), _models(head), _targets(head))
-    said = failure.get("message") if isinstance(failure, dict) else None
-    return _About(_LABELS.get(kind, kind), _models(head), _targets(head), "failed", said or "it does not say why")
+    raw, end = read_ends(path, SHORT, _END)
+    head = parse_head(raw)
+    kind = _kind_or_reason(head, path)
+    if kind is None or isinstance(kind, _About):
+        return kind
+    if len(raw) == SHORT and not (_models(head) and _targets(head)):
+        head = parse_head(read_ends(path, LONG)[0])
+    about = _About(_LABELS.get(kind, kind), _models(head), _targets(head))
+    if not end.rstrip().endswith(b"}"):
+        return replace(about, state="cannot be read", reason="it is cut off, or being written")
+    if head.get("ok") is not False:
+        return about
+    said = _at(head, "error", "message")
+    return replace(about, state="failed", reason=said if isinstance(said, str) else "it does not say why")
 
 
 def _kind_or_reason(head: dict[str, Any], path: str | Path) -> str | _About | None:
@@ -388,14 +392,13 @@ def _kind_or_reason(head: dict[str, Any], path: str | Path) -> str | _About | No
         return kind_of_head(head, Path(path))
     except ModelkitError as error:
         kind = str(head["schema"]).split("/")[1]
-        return _About(_LABELS.get(kind, kind), state="cannot be read", reason=error.message)
+        reason = error.message.replace(f"`{path}`", "it")
+        return _About(_LABELS.get(kind, kind), state="cannot be read", reason=reason)
 
 
 def _read_journal(folder: Path) -> _About | None:
     """A search begins with its study, a matrix with its run; None for a journal of something else."""
-    with open_regular(folder / JOURNAL) as stream:
-        line = stream.read(LONG).partition(b"\n")[0]
-    head = leading_keys(line.decode("utf-8", "replace"))
+    head = parse_head(read_ends(folder / JOURNAL, LONG)[0].partition(b"\n")[0])
     record = head.get("record")
     schema = head.get("schema")
     if not isinstance(record, dict) or not isinstance(schema, str) or not schema.startswith("winml/journal/"):
@@ -408,8 +411,7 @@ def _read_journal(folder: Path) -> _About | None:
 def _read_search(folder: Path, study: dict[str, Any]) -> _About:
     """A search that has ended is described by its result, one that has not by its study."""
     try:
-        with open_regular(folder / SEARCH_RESULT) as stream:
-            head = read_head(stream, LONG)
+        head = parse_head(read_ends(folder / SEARCH_RESULT, LONG)[0])
     except FileNotFoundError:
         head = {}
     identity = study.get("identity")
@@ -443,10 +445,11 @@ def _read_matrix(folder: Path, run: dict[str, Any]) -> _About:
 
 
 def _read_sweep(folder: Path) -> _About | None:
-    content = read_object(folder / SUMMARY)
-    kind = _kind_or_reason(content, folder / SUMMARY)
-    if kind != "sweep":
-        return kind if isinstance(kind, _About) else None
+    """The number of models stands behind them, so that the whole file is read."""
+    about = _read_file(folder / SWEEP)
+    if about is None or about.kind != "sweep" or about.reason:
+        return about if about is not None and about.kind == "sweep" else None
+    content = read_object(folder / SWEEP)
     searched, total = content.get("models"), content.get("total")
     is_done = isinstance(searched, list) and isinstance(total, int) and len(searched) >= total
     return _About("sweep", _models(content), (), "finished" if is_done else "not finished")
@@ -456,8 +459,8 @@ def _read_knowledge(folder: Path) -> _About | None:
     """Folders of any project may be called `findings`: one of ours holds a finding."""
     for name in list_folder(folder / "findings").files:
         if name.endswith(".json"):
-            with open_regular(folder / "findings" / name) as stream:
-                is_ours = str(read_head(stream, SHORT).get("schema")).startswith("winml/finding/")
+            head = parse_head(read_ends(folder / "findings" / name, SHORT)[0])
+            is_ours = str(head.get("schema")).startswith("winml/finding/")
             return _About("kb") if is_ours else None
     return None
 

@@ -83,19 +83,29 @@ def check_inside(root: Path, path: Path) -> None:
 def open_inside(root: Path, path: Path) -> BinaryIO:
     """A regular file below `root`, open for reading; raises OSError, or RequestError for a link."""
     check_inside(root, path)
-    return open_regular(path)
+    return os.fdopen(_open(path), "rb")
 
 
-def open_regular(path: str | Path) -> BinaryIO:
-    """A file that is no link, pipe or device, open for reading; the folders that lead to it are not looked at."""
-    number = patience.reading(lambda: os.open(path, _FLAGS))
+def read_ends(path: str | Path, first: int, last: int = 0) -> tuple[bytes, bytes]:
+    """The first and the last bytes of a file that is no link; the folders that lead to it are not looked at."""
+    number = _open(path)
     try:
-        if not stat.S_ISREG(os.fstat(number).st_mode):
-            raise RequestError(f"`{path}` is no file")
-        return os.fdopen(number, "rb")
-    except BaseException:
+        head = os.read(number, first)
+        if len(head) < first or not last:
+            return head, head[-last:] if last else b""
+        os.lseek(number, max(0, os.fstat(number).st_size - last), os.SEEK_SET)
+        return head, os.read(number, last)
+    finally:
         os.close(number)
-        raise
+
+
+def _open(path: str | Path) -> int:
+    """The number of a file that is no link, pipe or device."""
+    number = patience.reading(lambda: os.open(path, _FLAGS))
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise RequestError(f"`{path}` is no file")
+    return number
 
 
 def list_below(folder: Path) -> Iterator[tuple[str, Path, int]]:

@@ -320,6 +320,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, answer: Answer) -> None:
         length = len(answer.body) if answer.file is None else answer.length
+        self.request_version = "HTTP/1.0"  # headers also for what did not say its version
         try:
             self.send_response_only(answer.status)
             headers = {

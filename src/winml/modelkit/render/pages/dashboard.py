@@ -119,6 +119,7 @@ max-width:64rem}
 nav.top a{text-decoration:none;padding:.15rem 0}nav.top a:hover{text-decoration:underline}
 nav.top a[aria-current]{color:var(--wk-ink);font-weight:600;box-shadow:0 2px 0 var(--wk-main)}
 nav.top .root{margin-left:auto;color:var(--wk-soft);font-size:.85rem;overflow-wrap:anywhere}
+.broad header,.broad main,.broad footer,.broad nav.top{max-width:80rem}
 .bar{border-bottom:1px solid var(--wk-rule)}
 .crumbs{display:flex;flex-wrap:wrap;gap:.2rem 1.5rem;justify-content:space-between;max-width:64rem;margin:.75rem auto 0;
 padding:0 1.25rem;color:var(--wk-soft);font-size:.9rem;overflow-wrap:anywhere}
@@ -126,38 +127,45 @@ padding:0 1.25rem;color:var(--wk-soft);font-size:.9rem;overflow-wrap:anywhere}
 .follows::before{content:"\\25CF";color:var(--wk-main);padding-right:.4rem}
 .ask{display:flex;flex-wrap:wrap;gap:.6rem .75rem;align-items:end;margin:0 0 .9rem}
 .ask label{display:flex;flex-direction:column;font-size:.8rem;color:var(--wk-soft);gap:.1rem;min-width:0}
-.ask label.words{flex:1 1 14rem}.ask label.check{flex-direction:row;align-items:center;gap:.4rem;padding-bottom:.35rem}
+.ask label.words{flex:1 1 10rem}
+.ask label.check{flex-direction:row;align-items:center;gap:.4rem;min-height:2.4rem;font-size:.9rem}
 .ask input[type=search],.ask select{font:inherit;font-size:1rem;color:var(--wk-ink);background:var(--wk-paper);
-border:1px solid var(--wk-soft);border-radius:.3rem;padding:.3rem .5rem;width:100%;max-width:100%}
-.ask select{max-width:13rem}
+border:1px solid var(--wk-soft);border-radius:.3rem;padding:.3rem .5rem;width:100%;max-width:100%;height:2.4rem}
+.ask select{max-width:10rem}
 .do{font:inherit;font-size:.95rem;color:var(--wk-paper);background:var(--wk-main);border:1px solid var(--wk-main);
-border-radius:.3rem;padding:.3rem .8rem;cursor:pointer}
+border-radius:.3rem;padding:.3rem .9rem;cursor:pointer;min-height:2.4rem}
+.do:disabled{color:var(--wk-soft);background:var(--wk-shade);border-color:var(--wk-rule);cursor:default}
 .do.quiet{color:var(--wk-main);background:none}
 .tools{display:flex;flex-wrap:wrap;gap:.4rem 1rem;align-items:center;justify-content:space-between;margin:.6rem 0;
 color:var(--wk-soft);font-size:.9rem}
 .tools.sticky{position:sticky;bottom:0;background:var(--wk-paper);border-top:1px solid var(--wk-rule);padding:.5rem 0;
 margin:0}
 .pages{display:flex;gap:.9rem;align-items:baseline}
+table.runs{table-layout:fixed}
 .runs th a{color:inherit;text-decoration:none}.runs th a:hover{text-decoration:underline}
 .runs th a::after{content:"\\2195";color:var(--wk-soft);padding-left:.25rem;font-weight:400}
 .runs th[aria-sort=ascending] a::after{content:"\\2191";color:var(--wk-ink)}
 .runs th[aria-sort=descending] a::after{content:"\\2193";color:var(--wk-ink)}
-.runs td{padding-top:.5rem;padding-bottom:.5rem;min-width:0}
-.runs .pick{width:1.6rem;padding-right:.4rem}.runs .pick input{width:1.05rem;height:1.05rem;margin:.2rem 0 0;
-accent-color:var(--wk-main)}
+.runs td{border:0;padding-top:.5rem;padding-bottom:0;min-width:0}
+.runs td.said{padding:.1rem 0 .55rem;color:var(--wk-soft)}
+.runs tbody tr:last-child td{border-bottom:1px solid var(--wk-rule)}.runs tbody:hover{background:var(--wk-shade)}
+.runs th.pick{width:2rem}.picks th.pick{width:5.5rem}.runs .pick{padding-left:.2rem;padding-right:.4rem}
+.runs .pick input{width:1.05rem;height:1.05rem;margin:.2rem 0 0;accent-color:var(--wk-main)}
 .runs .run a{font-weight:600;text-decoration:none}.runs .run a:hover{text-decoration:underline}
-.runs .run{min-width:14rem;width:46%}.runs .place{font-weight:400}
-.runs .said{margin:.1rem 0 0;color:var(--wk-soft);font-size:.85rem;line-height:1.4}
-.runs .when,.runs .kind-of{white-space:nowrap}
-@media (max-width:900px){.runs .big{display:none}}
+.runs .place{font-weight:400}.runs .when{white-space:nowrap}
+.runs th.kind-of{width:6.7rem}.runs th.of{width:15%}.runs th.on{width:11%}.runs th.when{width:9rem}
+.runs th.is{width:8.3rem}.runs th.much{width:4.8rem}
+@media (max-width:1000px){.runs .much,.runs .of{display:none}}
 @media (max-width:640px){.follows,.crumbs{padding:0 1rem}nav.top .root{margin-left:0;flex-basis:100%}
-.ask label,.ask select{max-width:none;flex:1 1 8rem}.ask label.words{flex-basis:100%}.ask label.check{flex-basis:100%}
-.runs thead{display:none}.runs tr{display:grid;grid-template-columns:1.8rem 1fr;column-gap:.3rem;padding:.55rem 0;
-border-bottom:1px solid var(--wk-rule)}
-.runs tr:not(:has(.pick)){grid-template-columns:1fr}
-.runs td{border:0;padding:0;text-align:left}.runs .pick{grid-row:1/span 7}.runs td.n{text-align:left;padding:0}
-.runs td:not(.pick):not(.run){grid-column:-2;font-size:.85rem}.runs .run{width:auto;min-width:0;grid-column:-2}
-.runs td[data-name]:not(:empty)::before{content:attr(data-name) " ";color:var(--wk-soft)}.runs .big{display:block}}
+.ask label{flex:1 1 8rem}.ask select{max-width:none}.ask label.words,.ask label.check{flex-basis:100%}
+.runs,.runs tbody,.runs td{display:block}.runs thead,.runs tr:last-child .pick{display:none}
+.runs tbody{position:relative;padding:.6rem 0 .6rem 2rem;border-bottom:1px solid var(--wk-rule)}
+.runs tbody tr:last-child td{border:0}.runs tr{display:flex;flex-wrap:wrap;gap:.05rem .9rem}
+.runs td,.runs td.n{padding:0;width:auto;text-align:left}.runs td.run,.runs td.said{flex-basis:100%}
+.runs td.pick{position:absolute;left:0;top:.6rem}.picks tbody{padding-left:0}.picks td.pick{position:static;order:9}
+.runs td.said{padding-top:.15rem}
+.runs td[data-name]:not(:empty)::before{content:attr(data-name) " ";color:var(--wk-soft)}
+.runs td.of:not(:empty),.runs td.much{display:block}.runs td:empty{display:none}}
 @media print{.bar,.crumbs,.follows,.ask,.tools,.pick{display:none}}
 """
 )
@@ -178,6 +186,9 @@ function more(){
   }).catch(function(){});
 }
 more();
+document.querySelectorAll(".ask select,.ask input[type=checkbox]").forEach(function(s){
+  s.addEventListener("change",function(){s.form.requestSubmit();});
+});
 var boxes=Array.prototype.slice.call(document.querySelectorAll(".pick input")),b=document.getElementById("compare");
 function count(){
   var n=boxes.filter(function(x){return x.checked;}).length;
@@ -293,10 +304,12 @@ def follow_note(address: str, etag: str) -> str:
 
 
 def model_name(model: str) -> str:
-    """The last part of a path, with both kinds of separators; the beginning of a digest."""
+    """The end of a path that tells models apart, with both kinds of separators; the beginning of a digest."""
     if model.startswith("sha256:"):
         return model[:19]
-    return PurePath(model.replace("\\", "/")).name or model
+    path = PurePath(model.replace("\\", "/"))
+    is_common = path.name == "model.onnx" and path.parent.name
+    return f"{path.parent.name}/{path.name}" if is_common else path.name or model
 
 
 # The list
@@ -309,17 +322,15 @@ def list_body(found: RunList, footer: str) -> str:
     if not found.rows:
         main += f"<p>{_nothing(found)}</p>"
     elif query.other:
-        main += _tools(found, "") + _table(found) + _tools(found, "")
+        main += _table(found) + _tools(found, "")
     else:
         compare = '<button class="do" id="compare">Compare the two marked runs</button>'
-        main += (
-            f'{_tools(found, "")}<form action="/compare" method="get">{_table(found)}{_tools(found, compare)}</form>'
-        )
+        main += f'{_pager(found)}<form action="/compare" method="get">{_table(found)}{_tools(found, compare)}</form>'
     return (
-        f'<a class="skip" href="#main">Skip to the runs</a>{navigation("/", found.root)}'
+        f'<div class="broad"><a class="skip" href="#main">Skip to the runs</a>{navigation("/", found.root)}'
         '<header><p class="kind">dashboard</p><h1>Runs</h1>'
         f'<p class="answer quiet">{prose(_summary(found))}</p></header>'
-        f'<main id="main">{main}</main><footer>{safe(footer)}</footer>'
+        f'<main id="main">{main}</main><footer>{safe(footer)}</footer></div>'
     )
 
 
@@ -357,11 +368,11 @@ def _form(found: RunList) -> str:
     return (
         '<form class="ask" action="/" method="get" role="search">'
         f'<label class="words">Search<input type="search" name="q" value="{safe(query.words)}" '
-        'placeholder="file, folder, model, target"></label>'
+        'placeholder="name, model, target"></label>'
         f"{_select('kind', 'Kind', query.kind, found.kinds)}{_select('target', 'Target', query.target, found.targets)}"
         f"{_select('state', 'State', query.state, found.states)}"
         f'<label class="check"><input type="checkbox" name="inside" value="1"{checked}>'
-        "with parts of a matrix or sweep</label>"
+        "parts of a matrix or sweep, too</label>"
         f'{hidden}<button class="do quiet">Show</button>{reset}</form>'
     )
 
@@ -379,13 +390,16 @@ def _tools(found: RunList, button: str) -> str:
     first = (found.query.page - 1) * ROWS + 1
     last = first + len(found.rows) - 1
     said = f"{first:,} to {last:,} of {found.matching:,}" if found.pages > 1 else counted(found.matching, "run")
-    pages = "" if found.pages == 1 else _pager(found)
+    pages = _pager(found)
     sticky = " sticky" if button else ""
     return f'<div class="tools{sticky}"><span>{said}</span>{pages}{button}</div>'
 
 
 def _pager(found: RunList) -> str:
+    """Links to the pages before and after; nothing where there is one."""
     query = found.query
+    if found.pages == 1:
+        return ""
     links = []
     if query.page > 1:
         links.append(f'<a rel="prev" href="{safe(query.address(page=query.page - 1))}">Previous</a>')
@@ -399,11 +413,19 @@ def _table(found: RunList) -> str:
     heads = "".join(_head(column, found.query) for column in COLUMNS)
     body = "".join(_row(row, found.query) for row in found.rows)
     pick = '<th class="pick"><span class="skip">compare</span></th>'
-    return f'<table class="runs" aria-label="Runs"><thead><tr>{pick}{heads}</tr></thead><tbody>{body}</tbody></table>'
+    mode = " picks" if found.query.other else ""
+    return f'<table class="runs{mode}" aria-label="Runs"><thead><tr>{pick}{heads}</tr></thead>{body}</table>'
 
 
-_HEAD_CLASSES = {"size": ' class="n big"', "model": ' class="big"'}
-_HEAD_TEXTS = {"name": "run"}
+_CLASSES = {
+    "name": "run",
+    "kind": "kind-of",
+    "model": "of",
+    "target": "on",
+    "changed": "when",
+    "state": "is",
+    "size": "n much",
+}
 
 
 def _head(column: str, query: ListQuery) -> str:
@@ -411,8 +433,8 @@ def _head(column: str, query: ListQuery) -> str:
     falling = not query.falling if is_here else column in FALLING
     order = f' aria-sort="{"descending" if query.falling else "ascending"}"' if is_here else ""
     address = safe(query.address(sort=column, falling=falling))
-    text = _HEAD_TEXTS.get(column, column)
-    return f'<th scope="col"{_HEAD_CLASSES.get(column, "")}{order}><a href="{address}">{text}</a></th>'
+    text = "run" if column == "name" else column
+    return f'<th scope="col" class="{_CLASSES[column]}"{order}><a href="{address}">{text}</a></th>'
 
 
 def _row(row: RunRow, query: ListQuery) -> str:
@@ -427,14 +449,14 @@ def _row(row: RunRow, query: ListQuery) -> str:
     waiting = f' data-run="{safe(row.id)}"' if row.answer is None else ""
     models = tuple(dict.fromkeys(map(model_name, row.models)))
     return (
-        f'<tr><td class="pick">{pick}</td>'
-        f'<td class="run"><a href="/run/{safe(row.id)}">{place}{safe(name)}</a>'
-        f'<p class="said"{waiting}>{prose(row.answer or "")}</p></td>'
+        f'<tbody><tr><td class="pick">{pick}</td>'
+        f'<td class="run"><a href="/run/{safe(row.id)}">{place}{safe(name)}</a></td>'
         f'<td class="kind-of">{safe(row.kind)}</td>'
-        f'<td class="big" data-name="model">{safe(join_names(models, "model"))}</td>'
-        f'<td data-name="on">{safe(join_names(row.targets, "target"))}</td>'
-        f'<td class="when">{safe(row.changed)}</td><td>{state_html(row.state)}</td>'
-        f'<td class="n big">{safe(size(row.bytes))}</td></tr>'
+        f'<td class="of" data-name="model">{safe(join_names(models, "model"))}</td>'
+        f'<td class="on" data-name="on">{safe(join_names(row.targets, "target"))}</td>'
+        f'<td class="when">{safe(row.changed)}</td><td class="is">{state_html(row.state)}</td>'
+        f'<td class="n much">{safe(size(row.bytes))}</td></tr>'
+        f'<tr><td class="pick"></td><td class="said" colspan="7"{waiting}>{prose(row.answer or "")}</td></tr></tbody>'
     )
 
 
@@ -456,11 +478,11 @@ def _short(text: str) -> str:
 # Pages of blocks
 
 
-def models_page(models: Sequence[ModelRow], families: Table | None) -> Page:
+def models_page(models: Sequence[ModelRow], runs: int, families: Table) -> Page:
     """Which models there are runs of."""
     rows = tuple(
         Row((
-            Cell(_short(one.name), link=ListQuery(words=one.name).address()),
+            Cell(_short(one.name), link=ListQuery(words=one.name, inside=True).address()),
             Cell(f"{one.runs:,}", sort=one.runs),
             ", ".join(one.kinds),
             join_names(one.targets, "target"),
@@ -468,12 +490,9 @@ def models_page(models: Sequence[ModelRow], families: Table | None) -> Page:
         ))
         for one in models
     )  # fmt: skip
-    runs = sum(one.runs for one in models)
     answer = "No run names a model." if not models else f"{counted(len(models), 'model')} in {counted(runs, 'run')}."
     table = Table("Models with runs", ("model", "runs", "kinds", "targets", "last run"), rows, frozenset({1}))
-    return Page(
-        "dashboard", "Models", answer, (*((table,) if rows else ()), *(() if families is None else (families,)))
-    )
+    return Page("dashboard", "Models", answer, (table, families) if rows else (families,))
 
 
 def files_table(links: Iterable[tuple[str, str, int]], *, is_partial: bool) -> Table:
