@@ -81,6 +81,9 @@ DOCUMENTS: dict[str, Document] = {
     "contribution": Document(
         "A contribution that supports a model", ("support.review.contribution:Contribution",), complete=True
     ),
+    "dashboard": Document(
+        "What `winml dashboard` writes when it listens", ("reporting.dashboard:DashboardReady",), command=True
+    ),
     "ep": Document(
         "Result of `winml ep`",
         ("ep.ep_command:EnvironmentsResult", "ep.options_command:EPOptionsResult"),

@@ -23,6 +23,7 @@ IN_DEPTH: dict[str, tuple[str, ...]] = {
     "compile": ("compile",),
     "completion": ("first-hour",),
     "config": ("building",),
+    "dashboard": ("dashboard",),
     "ep": ("windows",),
     "eval": ("evaluate",),
     "export": ("export",),

@@ -58,6 +58,7 @@ BY_COMMAND: dict[str, Headings] = {
     "catalog": {"Filters": ("--family --task --target", "")},
     "compile": {"Compiling": ("--compiler --embed --list", "")},
     "completion": {"Output": ("--install --overwrite --json --quiet", "")},
+    "dashboard": {"Dashboard": ("--port --open --no-token", "")},
     "ep install": {"Package": ("--version --rebuild", "")},
     "export": {"Export": ("--shape --dynamic-axes --opset", "")},
     "feed": {
@@ -91,6 +92,7 @@ ARGUMENTS = {
     "matrix status folder": "The folder of the run.",
     "path": "A skill or a folder of skills.",
     "reported": "A file that a command wrote with -o, or the folder of a search, a matrix, a build or a contribution.",
+    "root": "The folder with the runs (default: this one).",
     "rung": "replicated, confirmed, or L1 to L5.",
     "run": "A stored comparison (`winml compare -o`), or the folder of a search.",
     "shell": "bash, zsh, fish or powershell.",

@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "compile": ("winml.modelkit.cli.commands.compile", "Compile one or more models for an execution provider."),
     "trace": ("winml.modelkit.cli.commands.trace", "Compare operator traces."),
     "report": ("winml.modelkit.cli.commands.report", "Write a page with the pictures and numbers of a run."),
+    "dashboard": ("winml.modelkit.cli.commands.dashboard", "Show the runs below a folder in a browser."),
     "kb": ("winml.modelkit.cli.commands.kb", "Show, judge and replay findings about execution providers."),
     "support": ("winml.modelkit.cli.commands.support", "Probe, produce and review support for a model."),
     "skill": ("winml.modelkit.cli.commands.skill", "Check skills for agents against this program's commands."),
@@ -40,7 +41,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 """Command name -> module that defines it as `command`, and its one-line help."""
 
 JOBS: dict[str, tuple[str, ...]] = {
-    "Inspect and measure": ("inspect", "analyze", "perf", "compare", "eval", "trace", "report"),
+    "Inspect and measure": ("inspect", "analyze", "perf", "compare", "eval", "trace", "report", "dashboard"),
     "Build": ("init", "build", "config", "export", "optimize", "quantize", "compile"),
     "Search": ("autoconfig", "kb"),
     "Publish": ("matrix", "feed"),

@@ -201,6 +201,19 @@ def _kind_of(content: dict[str, Any], path: Path) -> str:
     return _BY_SCHEMA[name].name
 
 
+def kind_of_head(head: dict[str, Any], path: Path) -> str | None:
+    """The kind of a file by its first keys, None for one that is no run; a schema of another version is an error."""
+    schema = head.get("schema")
+    found = _SCHEMA.fullmatch(schema) if isinstance(schema, str) else None
+    if found is None or found[1] not in _SCHEMAS:
+        return None
+    actions = [action for name, action in _BY_ACTION if name == found[1]]
+    if found[2] == _VERSION and actions and head.get("action") not in actions:
+        # The action of a matrix follows its cells, which are many.
+        return "matrix" if found[1] == "winml/matrix" and "cells" in head else None
+    return _kind_of(head, path)
+
+
 def _kind_of_folder(path: Path) -> str:
     if (path / JOURNAL).is_file():
         return _kind_of_journal(path)

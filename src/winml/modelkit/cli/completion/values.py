@@ -203,6 +203,7 @@ ARGUMENTS: dict[str, Values] = {
     "folder": list_runs,
     "run": list_runs,
     "directory": list_runs,
+    "root": list_folders,
     "before": list_files,
     "after": list_files,
     "file": list_files,

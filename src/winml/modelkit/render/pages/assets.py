@@ -74,7 +74,6 @@ PAGE_SCRIPT = """
 (function(){
 "use strict";
 var tip=document.createElement("div");tip.id="tip";tip.hidden=true;document.body.appendChild(tip);
-document.querySelectorAll(".wk-mark>title").forEach(function(t){t.remove();});
 function show(e){
   var m=e.target.closest&&e.target.closest(".wk-mark");
   if(!m){tip.hidden=true;return;}
@@ -100,7 +99,9 @@ function order(a,b){
   if(!isNaN(x)&&!isNaN(y)&&x!==y){return x-y;}
   return String(a).localeCompare(String(b));
 }
-document.querySelectorAll("table.sorts").forEach(function(t){
+function prepare(root){
+root.querySelectorAll(".wk-mark>title").forEach(function(t){t.remove();});
+root.querySelectorAll("table.sorts").forEach(function(t){
   var body=t.tBodies[0],heads=Array.prototype.slice.call(t.tHead.rows[0].cells);
   heads.forEach(function(h,i){
     var b=document.createElement("button");b.type="button";b.textContent=h.textContent;
@@ -124,6 +125,9 @@ document.querySelectorAll("table.sorts").forEach(function(t){
     Array.prototype.forEach.call(body.rows,function(r){r.hidden=r.textContent.toLowerCase().indexOf(w)<0;});
   });
 });
+}
+prepare(document);
+document.addEventListener("wk-new",function(e){prepare(e.target);});
 window.addEventListener("beforeprint",function(){
   document.querySelectorAll("details").forEach(function(d){d.open=true;});
 });
@@ -136,9 +140,9 @@ def source_of(content: str) -> str:
     return "'sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode() + "'"
 
 
-def policy(*, script: str = PAGE_SCRIPT, more: str = "") -> str:
-    """The content security policy of a page with this script: no request to anywhere."""
+def policy(*, script: str = PAGE_SCRIPT, style: str = PAGE_STYLE, forms: str = "'none'", more: str = "") -> str:
+    """The content security policy of a page with this script: requests only where `forms` and `more` say."""
     return (
-        f"default-src 'none'; style-src {source_of(PAGE_STYLE)}; script-src {source_of(script)}; "
-        f"base-uri 'none'; form-action 'none'{more}"
+        f"default-src 'none'; style-src {source_of(style)}; script-src {source_of(script)}; "
+        f"base-uri 'none'; form-action {forms}{more}"
     )

@@ -36,14 +36,20 @@ def prose(text: str) -> str:
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", safe(text))
 
 
-def document(title: str, body: str, *, script: str = PAGE_SCRIPT, meta_policy: bool = True) -> str:
+def document(
+    title: str, body: str, *, script: str = PAGE_SCRIPT, style: str = PAGE_STYLE, meta_policy: bool = True
+) -> str:
     """A whole page around its content; a server that sends the policy itself does without it here."""
-    said = f'<meta http-equiv="Content-Security-Policy" content="{policy(script=script)}">' if meta_policy else ""
+    said = (
+        f'<meta http-equiv="Content-Security-Policy" content="{policy(script=script, style=style)}">'
+        if meta_policy
+        else ""
+    )
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">{GENERATOR}{said}'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         '<meta name="referrer" content="no-referrer">'
-        f"<title>{safe(title)}</title><style>{PAGE_STYLE}</style></head>\n<body>{body}<script>{script}</script>"
+        f"<title>{safe(title)}</title><style>{style}</style></head>\n<body>{body}<script>{script}</script>"
         "</body></html>\n"
     )
 
