@@ -10,9 +10,10 @@ from urllib.parse import urlencode
 
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.plain_text import html as safe
+from winml.modelkit.render.figures.style import STATE_GLYPHS
 from winml.modelkit.render.marks import STATES
 from winml.modelkit.render.pages.assets import PAGE_SCRIPT, PAGE_STYLE, policy
-from winml.modelkit.render.pages.html import GLYPHS, document, prose
+from winml.modelkit.render.pages.html import document, prose
 from winml.modelkit.render.pages.page import Cell, Page, Row, Table
 from winml.modelkit.render.units import counted, size
 
@@ -463,7 +464,7 @@ def _row(row: RunRow, query: ListQuery) -> str:
 def state_html(state: str) -> str:
     """A state with its glyph and colour."""
     style = STATES[STATE_MARKS[state]]
-    return f'<span class="state {style}"><span aria-hidden="true">{GLYPHS[style]}</span> {safe(state)}</span>'
+    return f'<span class="state {style}"><span aria-hidden="true">{STATE_GLYPHS[style]}</span> {safe(state)}</span>'
 
 
 def join_names(names: Sequence[str], noun: str) -> str:
