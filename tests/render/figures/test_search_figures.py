@@ -16,7 +16,7 @@ from winml.modelkit.render.figures.evidence import CLAIMED, EvidenceRow, evidenc
 from winml.modelkit.render.figures.heatmap import MOST_COLUMNS, HeatCell, HeatColumn, HeatRow, heatmap_figure
 from winml.modelkit.render.figures.legend import Key
 from winml.modelkit.render.figures.pareto import Point, front, pareto_figure
-from winml.modelkit.render.figures.strip import Check, strip_figure
+from winml.modelkit.render.figures.checks import Check, check_figure
 
 STYLES = ("good", "bad", "unsure", "quiet")
 KEYS = [Key("✓", "published", "good"), Key("✗", "failed, timed out", "bad"), Key("·", "pending", "plain")]
@@ -188,7 +188,7 @@ def test_extreme_evidence_stays_in_the_frame(width: float) -> None:
 @pytest.mark.parametrize("number", [1, 4, 23])
 def test_checks_stand_beside_one_another_as_far_as_there_is_room(width: float, number: int) -> None:
     checks = [Check(f"check-{i}", "passed", STYLES[i % 4], f"check-{i}: passed") for i in range(number)]
-    picture = strip_figure(checks, "title", width)
+    picture = check_figure(checks, "title", width)
     texts = check_picture(picture)
     assert marks_of(picture) == [check.description for check in checks]
     assert sum(text.endswith(f"check-{i}") for i in range(number) for text in texts) >= number
@@ -200,7 +200,7 @@ def test_hostile_names_are_text_in_every_picture(width: float) -> None:
     pictures = [
         course_figure([Step(HOSTILE, HOSTILE, 1.0, "good", "kept", 2.0, True)], 1.0, HOSTILE[:40], HOSTILE, width),
         heatmap_figure([HeatColumn((HOSTILE, "npu"), HOSTILE)], [row], [Key("✗", HOSTILE, "bad")], HOSTILE, width),
-        strip_figure([Check(HOSTILE, HOSTILE, "bad", HOSTILE)], HOSTILE, width),
+        check_figure([Check(HOSTILE, HOSTILE, "bad", HOSTILE)], HOSTILE, width),
     ]  # fmt: skip
     for picture in pictures:
         check_picture(picture)
@@ -210,5 +210,5 @@ def test_hostile_names_are_text_in_every_picture(width: float) -> None:
 
 
 def test_nothing_to_show_is_no_picture() -> None:
-    assert course_figure([], 1.0, "x", "t") == heatmap_figure([], [], [], "t") == strip_figure([], "t") == ""
+    assert course_figure([], 1.0, "x", "t") == heatmap_figure([], [], [], "t") == check_figure([], "t") == ""
     assert evidence_figure([], "x", "t") == heatmap_figure([HeatColumn(("a",), "a")], [], [], "t") == ""

@@ -147,7 +147,7 @@ table.runs{table-layout:fixed}
 .runs th a::after{content:"\\2195";color:var(--wk-soft);padding-left:.25rem;font-weight:400}
 .runs th[aria-sort=ascending] a::after{content:"\\2191";color:var(--wk-ink)}
 .runs th[aria-sort=descending] a::after{content:"\\2193";color:var(--wk-ink)}
-.runs td{border:0;padding-top:.5rem;padding-bottom:0;min-width:0}
+.runs td{border:0;padding-top:.5rem;padding-bottom:0;min-width:0;white-space:normal;overflow-wrap:anywhere}
 .runs td.said{padding:.1rem 0 .55rem;color:var(--wk-soft)}
 .runs tbody tr:last-child td{border-bottom:1px solid var(--wk-rule)}.runs tbody:hover{background:var(--wk-shade)}
 .runs th.pick{width:2rem}.picks th.pick{width:5.5rem}.runs .pick{padding-left:.2rem;padding-right:.4rem}
