@@ -152,6 +152,11 @@ def test_the_course_has_every_second_and_every_trial() -> None:
         "h3 optimize.opset=21: slower, 1.25x slower (1.20 … 1.30), taken from an earlier search",
         "further rounds of the best and their confirmation: 6.0 s, drawn at the end",
     ]
+    assert figure.values is not None
+    assert rows_of(figure.values)[2:4] == [
+        ("h1", "confirmed", "30.0", "55.0", "3.02x"),
+        ("h7", "failed", "9.0", "64.0", ""),
+    ]
     stopped = figure_of(autoconfig_page(replace(result, finished=False, ended="not finished")), "course")
     assert stopped.sentence.endswith("It has not ended: not finished.")
 

@@ -154,7 +154,7 @@ def _probe(**given: Any) -> ProbeResult:
         "knowledge": (), "recipes": (), "recipe": None, "skeleton": None, "answer": "code", "sentence": "needs code",
         **given,
     }  # fmt: skip
-    return ProbeResult(**fields)  # type: ignore[arg-type]
+    return ProbeResult(**fields)
 
 
 def test_a_probe_shows_what_was_tried_and_obstacles_that_apply_first() -> None:

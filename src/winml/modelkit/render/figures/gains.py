@@ -72,5 +72,6 @@ def _point(
     verdict, champion = trial.deciding_verdict, result.champion
     words = " ".join(filter(None, (trial.label if verdict else "", gain(verdict), gain_interval(verdict), said)))
     marked = champion is not None and trial.id == champion.trial.id
-    name = "baseline" if trial.outcome == "baseline" else trial.id
-    return [Point(across, up, name, words, gain_bounds(result, trial), between, marked)]
+    base = trial.outcome == "baseline"
+    name = "baseline" if base else trial.id
+    return [Point(across, up, name, words, gain_bounds(result, trial), between, marked, base)]

@@ -32,6 +32,8 @@ class Point:
     y_interval: tuple[float, float] | None = None
     marked: bool = False
     """The one that was chosen."""
+    base: bool = False
+    """The one that all others are held against."""
 
 
 def front(points: Sequence[Point], *, less_is_better: bool = False) -> list[Point]:
@@ -76,7 +78,7 @@ def pareto_figure(
     # The best are named first, while there is room.
     for point in sorted(points, key=lambda p: (not p.marked, p not in best))[:_MOST_NAMES]:
         at = (x.at(point.x), y.at(point.y))
-        if not canvas.label(*at, point.name, lowest=_BOTTOM) and point.marked:
+        if not canvas.label(*at, point.name, lowest=_BOTTOM) and (point.marked or point.base):
             canvas.label(*at, point.name, lowest=_BOTTOM, over_marks=True)
     return canvas.svg(f"{y_title} over {x_title} of {len(points)} configs; {len(best)} of them are beaten by no other.")
 

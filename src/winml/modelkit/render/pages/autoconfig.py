@@ -25,7 +25,7 @@ from winml.modelkit.render.autoconfig import (
     trial_reason,
     trial_state,
 )
-from winml.modelkit.render.figures.course import MOST_STEPS, Step, course_figure
+from winml.modelkit.render.figures.course import MOST_STEPS, Step, bundle, course_figure
 from winml.modelkit.render.figures.dots import DotRow, dot_figure
 from winml.modelkit.render.figures.gains import (
     GAINS,
@@ -41,7 +41,7 @@ from winml.modelkit.render.marks import STATES
 from winml.modelkit.render.pages.common import environment_facts, notices
 from winml.modelkit.render.pages.page import Block, Cell, Facts, Figure, Group, Page, Row, Table, Text, table
 from winml.modelkit.render.times import duration, median_ms
-from winml.modelkit.render.units import counted
+from winml.modelkit.render.units import counted, size_unit
 
 if TYPE_CHECKING:
     from winml.modelkit.search.result import Champion, SearchResult, TrialResult
@@ -51,7 +51,6 @@ _SHOWN = 20
 """Trials that are drawn and listed before the others are folded."""
 _MOST_POINTS = 200
 """Configs of a front that are drawn."""
-_UNITS = ((1024**3, "GiB"), (1024**2, "MiB"), (1024, "KiB"), (1, "bytes"))
 _PROVEN = frozenset({"kept", "confirmed"})
 
 
@@ -199,7 +198,7 @@ def _size_figure(result: SearchResult) -> tuple[Block, ...]:
     sizes = [trial.artifact.bytes for trial in result.trials if trial.artifact is not None]
     if result.objective == "size" or not any(sizes):
         return ()
-    unit, word = next((unit, word) for unit, word in _UNITS if max(sizes) >= unit)
+    unit, word = size_unit(max(sizes))
     return _front(
         result, "size-front", "Gain and size", f"size, {word}", size_points(result, unit),
         without="gain and size", less_is_better=True,
@@ -257,10 +256,23 @@ def _course_figure(result: SearchResult) -> tuple[Block, ...]:
     sentence = _course_sentence(result, steps)
     base, timed = (1.0, True) if is_timed(result) else (0.0, False)
     axis = GAINS[result.objective].removesuffix(", logarithmic")
-    return (
-        Figure("course", "The course of the search", sentence,
-               lambda width: course_figure(steps, base, axis, sentence, width, log=timed)),
-    )  # fmt: skip
+
+    def draw(width: float) -> str:
+        return course_figure(steps, base, axis, sentence, width, log=timed)
+
+    return (Figure("course", "The course of the search", sentence, draw, _course_values(result, steps)),)
+
+
+def _course_values(result: SearchResult, steps: Sequence[Step]) -> Table:
+    """What is drawn, as numbers."""
+    rows: list[tuple[Cell | str, ...]] = []
+    ended = 0.0
+    for step in bundle(steps):
+        ended += step.seconds
+        gained = "" if step.value is None else f"{step.value:.2f}x" if is_timed(result) else f"{step.value:+.1f} %"
+        rows.append((step.label, Cell(step.state, step.state), f"{step.seconds:.1f}", f"{ended:.1f}",
+                     Cell(gained, sort=step.value)))  # fmt: skip
+    return table("Course", ("what", "state", "seconds", "ended after", "gain"), rows, numeric=(2, 3, 4))
 
 
 def _step(result: SearchResult, trial: TrialResult) -> Step:

@@ -23,7 +23,7 @@ from winml.modelkit.render.marks import STATES
 from winml.modelkit.render.pages.common import notices
 from winml.modelkit.render.pages.page import Block, Cell, Facts, Figure, Page, Row, Table, table
 from winml.modelkit.render.times import duration
-from winml.modelkit.render.units import counted, size
+from winml.modelkit.render.units import counted, size, size_unit
 
 if TYPE_CHECKING:
     from winml.modelkit.build_matrix.command import PlanResult, RunResult, RunState, StatusResult
@@ -37,7 +37,6 @@ _MOST_SIZES = 50
 """Models whose sizes are drawn per target."""
 _NAMED = 5
 """Models or cells that a line names."""
-_MIB = 1024.0**2
 AnyCell = TypeVar("AnyCell", bound="CellPlan")
 
 
@@ -297,20 +296,21 @@ def _states_figure(states: Sequence[CellState]) -> tuple[Block, ...]:
 
 def _sizes(cells: Sequence[CellRow]) -> tuple[Block, ...]:
     """Sizes of what was built, by target; nothing where nothing was built."""
-    rows: list[DotRow] = []
-    values: list[tuple[Cell | str, ...]] = []
-    thinned = False
+    built = {}
     for of_column in _columns(cells).values():
         known = sorted(cell.bytes for cell in of_column if cell.build_status == "ok" and cell.bytes)
-        if not known:
-            continue
-        name, middle = _head(of_column).name, median(known)
-        step = -(-len(known) // _MOST_SIZES)
-        thinned = thinned or step > 1
+        if known:
+            built[_head(of_column).name] = known
+    unit, word = size_unit(max((median(known) for known in built.values()), default=0))
+    rows: list[DotRow] = []
+    values: list[tuple[Cell | str, ...]] = []
+    for name, known in built.items():
+        middle = median(known)
         said = f"{name}: median {size(round(middle))} of {_many(len(known), 'model')}"
         said += f", {size(known[0])} to {size(known[-1])}"
-        dots = tuple(value / _MIB for value in known[::step])
-        rows.append(DotRow(name, said, middle / _MIB, size(round(middle)), None, dots))
+        step = -(-len(known) // _MOST_SIZES)
+        dots = tuple(value / unit for value in known[::step]) if len(known) > 1 else ()
+        rows.append(DotRow(name, said, middle / unit, size(round(middle)), None, dots))
         numbers = (known[0], middle, known[-1], sum(known))
         values.append((name, str(len(known)), *(Cell(size(round(one)), sort=float(one)) for one in numbers)))
     if not rows:
@@ -318,12 +318,12 @@ def _sizes(cells: Sequence[CellRow]) -> tuple[Block, ...]:
     rows.sort(key=lambda row: -row.value)
     sentence = f"What is built for {rows[0].label} is largest: median {rows[0].text}"
     sentence += f"; for {rows[-1].label} it is {rows[-1].text}." if len(rows) > 1 else "."
-    if thinned:
+    if any(len(known) > _MOST_SIZES for known in built.values()):
         sentence += f" Of more than {_MOST_SIZES} models, every n-th is a dot."
     head = ("target", "models", "least", "median", "largest", "all")
     listed = table("Sizes by target", head, values, numeric=range(1, len(head)))
     return (
-        Figure("sizes", "Sizes by target", sentence, lambda width: dot_figure(rows, "MiB", sentence, width), listed),
+        Figure("sizes", "Sizes by target", sentence, lambda width: dot_figure(rows, word, sentence, width), listed),
     )
 
 
