@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
+from itertools import pairwise
 from typing import Literal
 
 from winml.modelkit.core.dataclass import dataclass
@@ -118,8 +119,7 @@ class Canvas:
 
     def x_axis(self, scale: Scale, y: float, title: str, *, top: float | None = None, most: int = 6) -> None:
         """Ticks with numbers below a line, and grid lines up to `top`."""
-        ticks = scale.ticks(most)
-        for tick, text in zip(ticks, tick_labels(ticks), strict=True):
+        for tick, text in _apart(scale, most):
             x = scale.at(tick)
             if top is not None:
                 self.add("path", d=f"M{_value(x)} {_value(top)}V{_value(y)}", class_="wk-grid")
@@ -147,6 +147,17 @@ class Canvas:
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_value(self.width)} {_value(self.height)}" '
             f'role="group" aria-label="{escape(title)}" class="wk-figure">{"".join(self._parts)}</svg>'
         )
+
+
+def _apart(scale: Scale, most: int) -> list[tuple[float, str]]:
+    """Ticks with their texts, as many as have room beside each other; one on an axis that is too short for two."""
+    for number in range(most, 1, -1):
+        ticks = scale.ticks(number)
+        texts = tick_labels(ticks)
+        boxes = [text_box(scale.at(tick), 0, text, "middle", SMALL) for tick, text in zip(ticks, texts, strict=True)]
+        if not any(one.right + 4 > other.left for one, other in pairwise(boxes)):
+            return list(zip(ticks, texts, strict=True))
+    return list(zip(ticks, texts, strict=True))[:1]
 
 
 def _attribute(name: str) -> str:

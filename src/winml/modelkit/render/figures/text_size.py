@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from itertools import accumulate
 
 _NARROW = frozenset("iljtfrI.,:;'|!()[]{}`´· ")
 _WIDE = frozenset("mwMW@%—…")
@@ -29,9 +30,11 @@ def shorten(text: str, width: float, size: float) -> str:
     """A text that fits: its middle is replaced by `…`, because names differ at their ends."""
     if text_width(text, size) <= width:
         return text
+    widths = [_width(character) for character in text]
+    before = list(accumulate(widths, initial=_width("…")))
+    after = list(accumulate(reversed(widths), initial=0.0))
     for kept in range(len(text) - 1, 1, -1):
         head = (kept + 1) // 2
-        short = f"{text[:head]}…{text[len(text) - (kept - head) :]}"
-        if text_width(short, size) <= width:
-            return short
+        if size * (before[head] + after[kept - head]) <= width:
+            return f"{text[:head]}…{text[len(text) - (kept - head) :]}"
     return "…"
