@@ -26,13 +26,13 @@ from winml.modelkit.core.error_object import ErrorObject
 from winml.modelkit.core.target import Target
 from winml.modelkit.graph.description import Quantization
 from winml.modelkit.render.pages.analyze import analyze_page, node_counts
-from winml.modelkit.render.pages.page import Cell, Page, Table, Text, figures
+from winml.modelkit.render.pages.page import Cell, Notices, Page, Table, Text, figures
 
 ASKED = Asked(
     runtime=RuntimeVersion(name="onnxruntime", version="1.31.1"), ep=EPVersion(name="qnn", version="2.7.0"),
     provider_options={}, added_options={}, fixed_dims={"batch": 1}, sizes={},
 )  # fmt: skip
-HAZARD = HazardFound(id="fused-operator", message="It is fused.", ops=(), count=1, nodes=("a",), fix="winml optimize",
+HAZARD = HazardFound(id="fused-operator", message="It is fused", ops=(), count=1, nodes=("a",), fix="winml optimize",
                      evidence="asked")  # fmt: skip
 QNN = TargetAnswer(
     target=Target("qnn", "npu", simulated=True), status="partial", source=ASKED,
@@ -74,6 +74,7 @@ def test_nodes_are_counted_by_what_the_target_does_with_them() -> None:
         "known. 1 hazard to know of."
     )
     assert page.state == "partial"
+    assert page.blocks[0] == Notices(("qnn/npu: It is fused. Fix: `winml optimize`",))
     texts = check_page(page)
     assert {"✓ supported", "✗ unsupported", "? unknown", "7 of 10", "10 of 10", "unknown"} <= set(texts["targets"])
     assert "~ partial" not in texts["targets"]
@@ -92,7 +93,7 @@ def test_operators_that_run_are_folded_also_beside_a_target_of_which_nothing_is_
     assert behind.rows[1].cells[-1] == "Refused."
     assert tables["Operators that run"].folded == "1 operator type runs wherever that is known"
     assert tables["Nodes that stay behind"].folded == "1 node"
-    assert tables["Hazards"].rows[0].cells == ("qnn/npu", "fused-operator", "It is fused. (asked)", "winml optimize")
+    assert tables["Hazards"].rows[0].cells == ("fused-operator", "qnn/npu", "1", "a", "asked")
     known = [row.cells[-1] for row in tables["Targets"].rows]
     assert known[1] == "asked onnxruntime 1.31.1, qnn 2.7.0; simulated; with batch=1; 2 Transposes added for the layout"
     assert str(known[2]).startswith("not on this machine, and no table has its operators; `openvino`")

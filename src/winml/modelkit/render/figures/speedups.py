@@ -92,7 +92,7 @@ def _scale(rows: Sequence[SpeedupRow], start: float, end: float) -> Scale:
 def _draw(canvas: Canvas, scale: Scale, row: SpeedupRow, label: str, baseline: float, y: float) -> None:
     assert row.speedup is not None
     role = ROLES.get(row.verdict, "plain")
-    canvas.text(0, baseline, label)
+    canvas.text(0, baseline, label, class_="wk-label wk-halo")
     known = "" if row.interval is None else f" (95 % {row.interval[0]:.2f} … {row.interval[1]:.2f})"
     with canvas.mark(f"{row.label}: {row.speedup:.2f} times as fast{known}, {row.verdict}, {len(row.rounds)} rounds",
                      class_=f"wk-mark wk-{role}"):  # fmt: skip
@@ -103,7 +103,7 @@ def _draw(canvas: Canvas, scale: Scale, row: SpeedupRow, label: str, baseline: f
             low, high = (min(max(bound, scale.low), scale.high) for bound in row.interval)
             canvas.add("path", d=f"M{scale.at(low):.1f} {y:.1f}H{scale.at(high):.1f}", class_="wk-whisker")
         canvas.add("circle", cx=scale.at(row.speedup), cy=y, r=6)
-        canvas.text(canvas.width, baseline, _answer(row), anchor="end", class_="wk-answer")
+        canvas.text(canvas.width, baseline, _answer(row), anchor="end", class_="wk-answer wk-halo")
 
 
 def _answer(row: SpeedupRow) -> str:
