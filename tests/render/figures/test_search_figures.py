@@ -10,13 +10,13 @@ import pytest
 
 from drawn import HOSTILE, SVG, WIDTHS, check_picture, marks_of
 from winml.modelkit.render.figures.canvas import WIDE, Canvas
+from winml.modelkit.render.figures.checks import Check, check_figure
 from winml.modelkit.render.figures.course import MOST_STEPS, Step, bundle, course_figure
 from winml.modelkit.render.figures.dots import DotRow
 from winml.modelkit.render.figures.evidence import CLAIMED, EvidenceRow, evidence_figure
 from winml.modelkit.render.figures.heatmap import MOST_COLUMNS, HeatCell, HeatColumn, HeatRow, heatmap_figure
 from winml.modelkit.render.figures.legend import Key
 from winml.modelkit.render.figures.pareto import Point, front, pareto_figure
-from winml.modelkit.render.figures.checks import Check, check_figure
 
 STYLES = ("good", "bad", "unsure", "quiet")
 KEYS = [Key("✓", "published", "good"), Key("✗", "failed, timed out", "bad"), Key("·", "pending", "plain")]

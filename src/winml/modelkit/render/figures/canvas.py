@@ -154,16 +154,13 @@ class Canvas:
 
     def x_axis(self, scale: Scale, y: float, title: str, *, top: float | None = None, most: int = 6) -> None:
         """Ticks with numbers below a line, and grid lines up to `top`."""
-        ticks, free = scale.ticks(most), 0.0
-        for tick, text in zip(ticks, tick_labels(ticks), strict=True):
+        for tick, text in _apart(scale, most):
             x = scale.at(tick)
             if top is not None:
                 self.add("path", d=f"M{_value(x)} {_value(top)}V{_value(y)}", class_="wk-grid")
             box = text_box(x, y + SMALL + 4, text, "middle", SMALL)
-            # A number that would touch the one before is left out; its line stays.
-            if box.left >= free and box.right <= self.width:
+            if box.right <= self.width:
                 self.text(x, y + SMALL + 4, text, anchor="middle", class_="wk-tick", size=SMALL)
-                free = box.right + 4
         self.add("path", d=f"M{_value(scale.start)} {_value(y)}H{_value(scale.end)}", class_="wk-axis")
         self.take_line([(scale.start, y), (scale.end, y)])
         title = shorten(title, self.width, FONT)
@@ -189,6 +186,17 @@ class Canvas:
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_value(self.width)} {_value(self.height)}" '
             f'role="group" aria-label="{escape(title)}" class="wk-figure">{"".join(self._parts)}</svg>'
         )
+
+
+def _apart(scale: Scale, most: int) -> list[tuple[float, str]]:
+    """Ticks with their texts, as many as have room beside each other; one on an axis that is too short for two."""
+    for number in range(most, 1, -1):
+        ticks = scale.ticks(number)
+        texts = tick_labels(ticks)
+        boxes = [text_box(scale.at(tick), 0, text, "middle", SMALL) for tick, text in zip(ticks, texts, strict=True)]
+        if not any(one.right + 4 > other.left for one, other in itertools.pairwise(boxes)):
+            return list(zip(ticks, texts, strict=True))
+    return list(zip(ticks, texts, strict=True))[:1]
 
 
 def _attribute(name: str) -> str:

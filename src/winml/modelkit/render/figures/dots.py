@@ -95,7 +95,7 @@ def row_scale(
 
 def draw_row(canvas: Canvas, scale: Scale, row: DotRow, label: str, baseline: float, y: float) -> None:
     """A row, with its texts on a line and its dots at a height."""
-    canvas.text(0, baseline, label, class_="wk-label wk-strong" if row.marked else "wk-label")
+    canvas.text(0, baseline, label, class_="wk-label wk-halo" + (" wk-strong" if row.marked else ""))
     with canvas.mark(row.description, class_=f"wk-mark wk-{row.role}"):
         every = -(-len(row.values) // _MOST_DOTS) or 1
         for number, value in enumerate(row.values[::every]):
@@ -106,4 +106,4 @@ def draw_row(canvas: Canvas, scale: Scale, row: DotRow, label: str, baseline: fl
             low, high = (min(max(bound, scale.low), scale.high) for bound in row.interval)
             canvas.add("path", d=f"M{scale.at(low):.1f} {y:.1f}H{scale.at(high):.1f}", class_="wk-whisker")
         canvas.add("circle", cx=scale.at(row.value), cy=y, r=5.5)
-        canvas.text(canvas.width, baseline, row.text, anchor="end", class_="wk-answer")
+        canvas.text(canvas.width, baseline, row.text, anchor="end", class_="wk-answer wk-halo")

@@ -78,7 +78,7 @@ def _draw(canvas: Canvas, piece: Piece, x: float, top: float, length: float) -> 
 def _name(canvas: Canvas, text: str, middle: float, bottom: float) -> float:
     """A text below the strip in the first row where it touches no other, with a line to its piece; where it ends."""
     half = text_width(text, SMALL) / 2
-    x = min(max(middle, half), canvas.width - half)
+    x = min(max(middle, half + 1), canvas.width - half - 1)
     for row in range(_ROWS):
         y = bottom + 8 + _ROW * row + SMALL
         box = text_box(x, y, text, "middle", SMALL)

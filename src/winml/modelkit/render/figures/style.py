@@ -103,6 +103,7 @@ FIGURE_RULES = (
     ".wk-figure .wk-interval{fill:none;stroke-width:1.5;stroke-opacity:.6}"
     ".wk-figure .wk-path{fill:none;stroke-width:2}"
     ".wk-figure .wk-open-dot{fill:var(--wk-paper);stroke-width:2}"
+    ".wk-figure text.wk-halo{paint-order:stroke;stroke:var(--wk-paper);stroke-width:4;stroke-linejoin:round}"
     ".wk-mark:focus{outline:2px solid var(--wk-main);outline-offset:2px}"
 )
 """What classes in pictures look like, by colours that an element around them has."""

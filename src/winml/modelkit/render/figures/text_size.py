@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from functools import lru_cache
+from itertools import accumulate
 
 from winml.modelkit.core.plain_text import one_line
 
@@ -35,10 +36,11 @@ def shorten(text: str, width: float, size: float) -> str:
     text = one_line(text)
     if text_width(text, size) <= width:
         return text
-    # No more than fit of the narrowest: a name may have thousands of characters.
-    for kept in range(min(len(text) - 1, int(width / (0.42 * size)) + 1), 1, -1):
+    widths = [_width(character) for character in text]
+    before = list(accumulate(widths, initial=_width("…")))
+    after = list(accumulate(reversed(widths), initial=0.0))
+    for kept in range(len(text) - 1, 1, -1):
         head = (kept + 1) // 2
-        short = f"{text[:head]}…{text[len(text) - (kept - head) :]}"
-        if text_width(short, size) <= width:
-            return short
+        if size * (before[head] + after[kept - head]) <= width:
+            return f"{text[:head]}…{text[len(text) - (kept - head) :]}"
     return "…"

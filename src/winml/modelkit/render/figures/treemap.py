@@ -127,9 +127,7 @@ def _draw_group(canvas: Canvas, group: TileGroup, box: Box) -> None:
 
 
 def _draw_tile(canvas: Canvas, tile: Tile, box: Box) -> None:
-    wide, high = box.right - box.left, box.bottom - box.top
-    if wide < 0.5 or high < 0.5:
-        wide, high = max(wide, 0.5), max(high, 0.5)
+    wide, high = max(box.right - box.left, 0.5), max(box.bottom - box.top, 0.5)
     with canvas.mark(tile.description, class_=f"wk-mark wk-{tile.role}"):
         canvas.add("rect", x=box.left, y=box.top, width=wide, height=high, class_="wk-tint")
         texts = [text for text in (_fitting(tile.label, wide - 8), _fitting(tile.text, wide - 8, whole=True)) if text]

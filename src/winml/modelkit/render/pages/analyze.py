@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from winml.modelkit.render.figures.legend import Key
 from winml.modelkit.render.figures.stacks import Part, Stack, stack_figure
 from winml.modelkit.render.pages.common import model_name
-from winml.modelkit.render.pages.page import Block, Cell, Facts, Figure, Page, Text, table
+from winml.modelkit.render.pages.page import Block, Cell, Facts, Figure, Notices, Page, Text, table
 from winml.modelkit.render.units import counted
 
 if TYPE_CHECKING:
@@ -18,14 +18,16 @@ _WORST = ("failed", "refused", "unsupported", "partial", "unknown", "supported")
 _MOST_TARGETS = 4
 """Targets that the answer names."""
 _MOST_NODES = 50
+_FEW_NODES = 5
 
 
 def analyze_page(result: AnalyzeResult) -> Page:
     """What targets take of a model."""
-    statuses = {one.status for one in result.targets}
+    statuses, hazards = {one.status for one in result.targets}, _hazards(result)
     blocks = (
+        *hazards[:1],
         *_targets_figure(result),
-        *_hazards(result),
+        *hazards[1:],
         *_operators(result),
         *_nodes_left(result),
         _targets_table(result),
@@ -105,12 +107,16 @@ def _targets_sentence(result: AnalyzeResult) -> str:
 
 
 def _hazards(result: AnalyzeResult) -> tuple[Block, ...]:
-    rows = [
-        (str(one.target), found.id, f"{found.message} ({found.evidence})", found.fix or "")
-        for one in result.targets
-        for found in one.hazards
-    ]
-    return (table("Hazards", ("target", "hazard", "what", "fix"), rows),) if rows else ()
+    """What to know before the model is used, with what to do about it; how it is known is folded."""
+    found = [(str(one.target), hazard) for one in result.targets for hazard in one.hazards]
+    if not found:
+        return ()
+    lines = [f"{target}: {one.message}" + (f". Fix: `{one.fix}`" if one.fix else "") for target, one in found]
+    rows = [(one.id, target, str(one.count or ""), ", ".join(one.nodes[:_FEW_NODES]), one.evidence)
+            for target, one in found]  # fmt: skip
+    head = ("hazard", "target", "nodes", "among them", "evidence")
+    folded = f"how {'it is' if len(rows) == 1 else f'these {len(rows)} are'} known"
+    return (Notices(tuple(lines)), table("Hazards", head, rows, numeric=(2,), folded=folded))
 
 
 def _operators(result: AnalyzeResult) -> tuple[Block, ...]:

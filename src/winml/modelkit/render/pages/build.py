@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _SHORT_DIGEST = 19
 _MOST_OUTPUTS = 30
+_NOTABLE_S = 0.05
 
 
 def build_page(result: BuildResult) -> Page:
@@ -180,13 +181,12 @@ def _times(stages: Sequence[BuildStage | StageRecord], proof: Proof | None, seco
         spent += 0.0 if hit else proof.seconds
     if not bars:
         return ()
+    slowest = max((one for one in bars if not one.faint), key=lambda one: one.value or 0.0, default=None)
+    cached = sum(one.faint for one in bars)
     rest = seconds - spent
-    if rest > 0.05:
+    if rest > _NOTABLE_S:
         said = f"besides stages and proof: {rest:.2f} s"
         bars.append(Bar("the rest", said, rest, (f"{rest:.1f} s",), "besides stages and proof", "plain"))
-    cached = sum(one.faint for one in bars)
-    done = [one for one in bars if not one.faint and one.value is not None]
-    slowest = max(done, key=lambda one: one.value or 0.0, default=None)
     sentence = f"The build took {seconds:.1f} s"
     if slowest is not None:
         sentence += f"; {slowest.label} took longest ({slowest.texts[0]})"

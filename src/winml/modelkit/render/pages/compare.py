@@ -127,8 +127,8 @@ def _speedups(result: CompareResult) -> tuple[Block, ...]:
 
 def _candidates(result: CompareResult) -> Table:
     rows = [_candidate_row(one, marked=number == 0 and one.verdict.kept) for number, one in enumerate(_ranked(result))]
-    head = ("candidate", "verdict", "speed", "95 %", "time saved", "gate", "rounds", "took", "why")
-    return table("Candidates", head, rows, numeric=(4, 6, 7))
+    head = ("candidate", "verdict", "speed", "95 %", "time saved", "gate", "rounds", "why")
+    return table("Candidates", head, rows, numeric=(4, 6))
 
 
 def _candidate_row(one: Candidate, *, marked: bool) -> Row:
@@ -143,7 +143,6 @@ def _candidate_row(one: Candidate, *, marked: bool) -> Row:
         "" if gain is None else Cell(f"{gain:+.1f} %", sort=gain),
         "" if one.gate is None else Cell(one.gate, state={"pass": "passed", "fail": "failed"}.get(one.gate, "unknown")),
         str(verdict.rounds) if verdict.rounds else "",
-        Cell(f"{verdict.seconds:.1f} s", sort=verdict.seconds),
         verdict.reason,
     )
     return Row(cells, marked)
@@ -196,12 +195,18 @@ def _latency_figure(result: CompareResult, candidates: Sequence[Candidate], cloc
 
 def _time_table(candidates: Sequence[Candidate]) -> Table:
     rows = [
-        (one.label, _time_cell(one.times.candidate_ms), _time_cell(one.times.base_ms), str(one.verdict.rounds))
+        (
+            one.label,
+            _time_cell(one.times.candidate_ms),
+            _time_cell(one.times.base_ms),
+            str(one.verdict.rounds),
+            Cell(f"{one.verdict.seconds:.1f} s", sort=one.verdict.seconds),
+        )
         for one in candidates
         if one.times is not None
     ]
-    head = ("candidate", "ms (95 %)", "base ms (95 %)", "rounds")
-    return table("Times", head, rows, numeric=(3,))
+    head = ("candidate", "ms (95 %)", "base ms (95 %)", "rounds", "measured for")
+    return table("Times", head, rows, numeric=(3, 4))
 
 
 def _base_rows(result: CompareResult, candidates: Sequence[Candidate], clock: Clock) -> list[DotRow]:

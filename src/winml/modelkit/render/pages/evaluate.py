@@ -85,7 +85,7 @@ class _Form:
         """`0.20 points worse than the reference (-0.34 to 0.89 at 90 %)`."""
         value, known = drop.value or 0.0, drop.interval
         if value == 0:
-            return "as the reference has it"
+            return "the same as the reference's"
         between = ""
         if known is not None:
             low, high = (known.low, known.high) if value > 0 else (-known.high, -known.low)

@@ -378,8 +378,9 @@ def _scopes(operators: Sequence[OperatorMetrics]) -> tuple[Callable[[OperatorMet
 
     Of many numbered layers, those that are alike belong together: `layers.*/mlp`.
     """
-    known = [path for path in map(_path, operators) if len(path) > 1]
-    if len(known) < _NAMED * len(operators):
+    inside = [_path(one) for one in operators if one.origin != "boundary"]
+    known = [path for path in inside if len(path) > 1]
+    if not known or len(known) < _NAMED * len(inside):
         return (lambda one: one.type), "type"
     depth = 0
     while all(len(path) > depth + 1 and path[depth] == known[0][depth] for path in known):
