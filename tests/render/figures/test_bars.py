@@ -8,7 +8,7 @@ from pictures import SVG, WIDTHS, check_picture, marks
 from winml.modelkit.render.figures.bars import Bar, bar_figure
 from winml.modelkit.render.figures.legend import Key
 
-KEYS = (Key("CPU", "main", "●"), Key("QNN", "violet", "■"))
+KEYS = (Key("●", "CPU", "main"), Key("■", "QNN", "violet"))
 
 
 def _lengths(picture: str) -> list[float]:

@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from drawn import HOSTILE, SVG, WIDTHS, check_picture, marks_of
+from pictures import HOSTILE, SVG, WIDTHS, check_picture, marks
 from winml.modelkit.render.figures.canvas import WIDE, Canvas
 from winml.modelkit.render.figures.checks import Check, check_figure
 from winml.modelkit.render.figures.course import MOST_STEPS, Step, bundle, course_figure
@@ -44,7 +44,7 @@ def test_the_line_of_a_course_rises_only_where_a_gain_is_proven() -> None:
     corner = points[1][0]
     assert corner == pytest.approx(ends[1]), "it rises when h2 has ended"
     assert points[-1][0] == pytest.approx(WIDE - 20)
-    assert len(marks_of(picture)) == 6
+    assert len(marks(picture)) == 6
 
 
 def test_the_axis_of_a_course_has_the_unit_of_its_length() -> None:
@@ -64,7 +64,7 @@ def test_courses_of_any_length_are_readable(width: float, number: int) -> None:
     ]  # fmt: skip
     picture = course_figure(steps, 1.0, "times as fast as the baseline", "title", width, log=True)
     check_picture(picture)
-    assert len(marks_of(picture)) <= MOST_STEPS
+    assert len(marks(picture)) <= MOST_STEPS
 
 
 def test_bundled_steps_keep_all_time_and_the_best_proven_gain() -> None:
@@ -81,7 +81,7 @@ def test_reused_trials_that_took_no_time_are_still_marks() -> None:
     steps = [_step("h0", 0.0), _step("h1", 0.0, 2.0, proven=True)]
     picture = course_figure(steps, 1.0, "gain", "title")
     check_picture(picture)
-    assert len(marks_of(picture)) == 2
+    assert len(marks(picture)) == 2
 
 
 def test_less_may_be_better_upwards() -> None:
@@ -136,7 +136,7 @@ def test_maps_are_readable_at_every_width(width: float, models: int, targets: in
     columns, rows = _map(models, targets)
     picture = heatmap_figure(columns, rows, KEYS, "title", width)
     texts = check_picture(picture)
-    assert len(marks_of(picture)) == sum(cell is not None for row in rows for cell in row.cells)
+    assert len(marks(picture)) == sum(cell is not None for row in rows for cell in row.cells)
     assert {f"{key.glyph} {key.text}" for key in KEYS} <= set(texts)
     # Every column is named: above it, or by a number that the legend explains.
     named = "ep0" in texts
@@ -190,7 +190,7 @@ def test_checks_stand_beside_one_another_as_far_as_there_is_room(width: float, n
     checks = [Check(f"check-{i}", "passed", STYLES[i % 4], f"check-{i}: passed") for i in range(number)]
     picture = check_figure(checks, "title", width)
     texts = check_picture(picture)
-    assert marks_of(picture) == [check.description for check in checks]
+    assert marks(picture) == [check.description for check in checks]
     assert sum(text.endswith(f"check-{i}") for i in range(number) for text in texts) >= number
 
 

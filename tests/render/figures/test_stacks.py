@@ -8,7 +8,7 @@ from pictures import SVG, WIDTHS, check_picture, marks
 from winml.modelkit.render.figures.legend import Key, legend_lines
 from winml.modelkit.render.figures.stacks import Part, Stack, stack_figure
 
-KEYS = (Key("supported", "good", "✓"), Key("unsupported", "bad", "✗"))
+KEYS = (Key("✓", "supported", "good"), Key("✗", "unsupported", "bad"))
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -32,7 +32,7 @@ def test_rows_without_a_number_are_no_picture() -> None:
 
 
 def test_a_legend_takes_as_many_lines_as_it_needs() -> None:
-    keys = [Key(f"provider number {n}", "main", "●") for n in range(9)]
+    keys = [Key("●", f"provider number {n}", "main") for n in range(9)]
     assert len(legend_lines(keys, 760)) < len(legend_lines(keys, 340)) <= 9
-    assert [key for line in legend_lines(keys, 340) for key, _ in line] == keys
+    assert [key for line in legend_lines(keys, 340) for key in line] == keys
     assert legend_lines([], 340) == []

@@ -8,7 +8,7 @@ from pictures import SVG, WIDTHS, check_picture, marks
 from winml.modelkit.render.figures.legend import Key
 from winml.modelkit.render.figures.strip import MOST_PIECES, Piece, strip_figure
 
-KEYS = (Key("CPU", "main", "●"), Key("QNN", "violet", "■"))
+KEYS = (Key("●", "CPU", "main"), Key("■", "QNN", "violet"))
 
 
 def _piece(label: str, count: int, role: str = "violet", *, first: bool = False) -> Piece:

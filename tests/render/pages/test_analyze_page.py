@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pictures import HOSTILE, check_page, marks
+from pictures import HOSTILE, check_figures, marks
 from winml.modelkit.building.analysis.result import (
     AnalyzeResult,
     Asked,
@@ -75,7 +75,7 @@ def test_nodes_are_counted_by_what_the_target_does_with_them() -> None:
     )
     assert page.state == "partial"
     assert page.blocks[0] == Notices(("qnn/npu: It is fused. Fix: `winml optimize`",))
-    texts = check_page(page)
+    texts = check_figures(page)
     assert {"✓ supported", "✗ unsupported", "? unknown", "7 of 10", "10 of 10", "unknown"} <= set(texts["targets"])
     assert "~ partial" not in texts["targets"]
     found = figures(page)[0]
@@ -111,7 +111,7 @@ def test_targets_that_refuse_or_fail_are_said_to() -> None:
     page = analyze_page(_result(refused, failed))
     assert page.answer.startswith("qnn/npu refuses the model; qnn/npu could not be asked.")
     assert page.state == "failed"
-    assert check_page(page) == {}
+    assert check_figures(page) == {}
     assert "it crashed" in str(_tables(page)["Targets"].rows[1].cells[-1])
 
 
@@ -131,6 +131,6 @@ def test_many_targets_and_hostile_names() -> None:
     hostile = replace(QNN, ops=ops, hazards=(replace(HAZARD, message=HOSTILE, fix=HOSTILE),),
                       left=tuple(replace(QNN.left[0], name=f"{HOSTILE}{n}") for n in range(200)))  # fmt: skip
     page = analyze_page(plain_text.values(_result(hostile, *[CPU] * 20, model=HOSTILE)))
-    check_page(page)
+    check_figures(page)
     assert "17 more targets below" in page.answer
     assert _tables(page)["Nodes that stay behind"].folded == "200 nodes, the first 50"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from drawn import HOSTILE, NARROW, check_page, figure_of, marks_of, rows_of, table_of
+from pictures import HOSTILE, NARROW, check_page, figure_of, marks, rows_of, table_of
 from search_values import EVERYTHING, H0, H1, OTHERS, accuracy, search, trial, verdict
 from winml.modelkit.core.latency import Interval
 from winml.modelkit.render.pages.autoconfig import autoconfig_page
@@ -76,7 +76,7 @@ def test_what_the_champion_changes_comes_before_everything_else() -> None:
 
 def test_every_measured_config_is_a_row_with_its_interval_and_state() -> None:
     figure = figure_of(autoconfig_page(EVERYTHING), "trials")
-    assert marks_of(figure.draw(NARROW)) == [
+    assert marks(figure.draw(NARROW)) == [
         "h1 quantize.scheme=int8, optimize.conv_add_activation_fusion=on: 3.02x faster (2.87 … 3.18), confirmed",
         "h2 optimize.opset=19: same speed (0.99 … 1.01), no gain",
         "h4 optimize.opset=23: 1.05x slower (1.01 … 1.09), probably slower",
@@ -106,10 +106,10 @@ def test_the_front_has_what_no_other_beats_in_the_two_numbers_that_are_drawn() -
         "3 of 4 configs are beaten by no other in gain and accuracy at once: baseline, h3, h1. "
         "Thin lines are 95 % intervals."
     )
-    assert "h2: small 1.20x slower (1.15 … 1.25) 0.9500" in marks_of(front.draw(NARROW))
+    assert "h2: small 1.20x slower (1.15 … 1.25) 0.9500" in marks(front.draw(NARROW))
     sizes = figure_of(page, "size-front")
     assert sizes.sentence.startswith("2 of 4 configs are beaten by no other in gain and size at once: h2, h1.")
-    assert any(mark.startswith("baseline: 605.7 KiB") for mark in marks_of(sizes.draw(NARROW)))
+    assert any(mark.startswith("baseline: 605.7 KiB") for mark in marks(sizes.draw(NARROW)))
     assert "Beaten by no other in gain, accuracy and size at once: h0, h1, h2, h3." in (
         table_of(page, "Trials").note or ""
     )
@@ -133,7 +133,7 @@ def test_what_was_counted_is_a_share_and_has_no_front_of_sizes() -> None:
     page = autoconfig_page(search(H0, *counted, objective="size"))
     assert {figure.name for figure in figures(page)} == {"trials", "front", "course"}
     assert "saved" in table_of(page, "Trials").head
-    assert "h1 quantize.scheme=int8, optimize.conv_add_activation_fusion=on: +66.0 %, kept" in marks_of(
+    assert "h1 quantize.scheme=int8, optimize.conv_add_activation_fusion=on: +66.0 %, kept" in marks(
         figure_of(page, "trials").draw(NARROW)
     )
     check_page(page)
@@ -144,7 +144,7 @@ def test_the_course_has_every_second_and_every_trial() -> None:
     result = search(*trials, seconds=70.0, time=TIME, ended="the budget is used up")
     figure = figure_of(autoconfig_page(result), "course")
     assert figure.sentence == "3 configs in 70 s; h1 led from 55 s on. Why it ended: the budget is used up."
-    assert marks_of(figure.draw(NARROW)) == [
+    assert marks(figure.draw(NARROW)) == [
         "preparation: 5.0 s",
         "h0 baseline: baseline, 20.0 s",
         f"h1 {H1.label}: confirmed, 3.02x faster (2.87 … 3.18), 30.0 s",
@@ -198,7 +198,7 @@ def test_a_long_search_is_folded_aggregated_and_says_so() -> None:
     result = search(H0, H1, *many, seconds=5000.0)
     page = autoconfig_page(result)
     assert figure_of(page, "trials").sentence.endswith("The best 20 are drawn.")
-    assert len(marks_of(figure_of(page, "trials").draw(NARROW))) == 20
+    assert len(marks(figure_of(page, "trials").draw(NARROW))) == 20
     assert figure_of(page, "front").sentence.endswith("200 of 1500 configs are drawn.")
     assert "Neighbours of 1502 steps are drawn as one." in figure_of(page, "course").sentence
     assert len(table_of(page, "Trials").rows) == 20

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from build_values import DIGEST, manifest, stage
-from pictures import HOSTILE, check_page, marks
+from pictures import HOSTILE, check_figures, marks
 from winml.modelkit.building.proof.proof import LeastAgreement, OutputDistance, Proof
 from winml.modelkit.building.result import (
     BuildPartsResult,
@@ -69,7 +69,7 @@ def test_the_answer_is_the_proof_with_its_agreement() -> None:
     assert page.answer == (
         "model.onnx (160.1 KiB): proven on target; logits has a cosine of 0.999950 to the source's (at least 0.95)."
     )
-    texts = check_page(page)
+    texts = check_figures(page)
     assert list(texts) == ["agreement", "placement", "stages"]
     assert {"at least 0.95", "0.999950 ✓"} <= set(texts["agreement"])
     assert "Einsum fell back" in _figure(page, "placement").sentence
@@ -90,7 +90,7 @@ def test_stages_are_bars_of_their_time_and_the_cache_is_an_outline() -> None:
         "besides stages and proof: 9.00 s",
     ]
     assert found.draw(760).count("wk-tint") == 1
-    assert "from the cache" in check_page(page)["stages"]
+    assert "from the cache" in check_figures(page)["stages"]
 
 
 @pytest.mark.parametrize(
@@ -109,13 +109,13 @@ def test_every_proof_has_a_sentence(proof: Proof, words: str) -> None:
     page = build_page(_result(proof=proof))
     assert words in page.answer
     assert page.state == proof.status
-    check_page(page)
+    check_figures(page)
 
 
 def test_outputs_that_equal_or_cannot_be_compared_need_no_picture() -> None:
     same = replace(PROOF, outputs=(OutputDistance(name="a", is_float=False, equal=True),), placement=None)
     page = build_page(_result(proof=same))
-    assert "agreement" not in check_page(page)
+    assert "agreement" not in check_figures(page)
     listed = next(one for one in page.blocks if isinstance(one, Table) and one.title == "Agreement with the source")
     assert listed.note == "All outputs on qnn/npu equal the source's, over 4 samples of calibration.npz."
     odd = replace(PROOF, outputs=(OutputDistance(name="a", is_float=True, same_shape=False),))
@@ -127,7 +127,7 @@ def test_outputs_that_equal_or_cannot_be_compared_need_no_picture() -> None:
 def test_an_output_below_the_limit_is_marked() -> None:
     far = OutputDistance(name="boxes", is_float=True, cosine=0.5)
     page = build_page(_result(proof=replace(PROOF, outputs=(*PROOF.outputs, far))))
-    assert {"0.500000 ✗", "0.999950 ✓"} <= set(check_page(page)["agreement"])
+    assert {"0.500000 ✗", "0.999950 ✓"} <= set(check_figures(page)["agreement"])
     assert _figure(page, "agreement").sentence.startswith("boxes on qnn/npu has a cosine of 0.500000")
 
 
@@ -140,21 +140,21 @@ def test_operators_that_the_target_leaves_are_drawn_and_others_folded() -> None:
     ]  # fmt: skip
     folded = next(one for one in build_page(_result()).blocks if isinstance(one, Facts) and one.title == "Operators")
     assert folded.folded == "qnn/npu takes all 6 operator types before quantization (the target was asked)"
-    assert "operators" not in check_page(build_page(_result(analysis=None)))
+    assert "operators" not in check_figures(build_page(_result(analysis=None)))
 
 
 def test_a_precision_that_was_given_up_is_a_warning_and_no_stage_is_said() -> None:
     given_up = Fallback(precision="w8a8", then="w8a16", reason="its cosine is 0.2", identity=None)
     page = build_page(_result(fallbacks=(given_up,), stages=(), proof=replace(PROOF, cache=None)))
     assert Notices(("precision w8a8 was given up for w8a16: its cosine is 0.2",)) in page.blocks
-    assert "stages" not in check_page(page)
+    assert "stages" not in check_figures(page)
     assert any(isinstance(one, Facts) and one.title == "Stages" for one in page.blocks)
 
 
 def test_one_ep_needs_no_picture_of_the_placement() -> None:
     alone = Placement("CPUExecutionProvider", {"CPUExecutionProvider": 37}, {}, {"Conv": 37})
     page = build_page(_result(proof=replace(PROOF, placement=alone)))
-    assert "placement" not in check_page(page)
+    assert "placement" not in check_figures(page)
     assert Text("All 37 nodes ran on CPU.", "Where the nodes ran") in page.blocks
 
 
@@ -167,7 +167,7 @@ def test_parts_have_their_sizes_and_pictures_with_names_of_their_own() -> None:
         parts=(BuiltPart(part="encoder", result=_result()), BuiltPart(part="decoder", result=small)),
     )  # fmt: skip
     page = parts_page(parts)
-    texts = check_page(page)
+    texts = check_figures(page)
     assert {"parts", "encoder-agreement", "encoder-stages", "decoder-stages"} <= set(texts)
     assert {"encoder", "160.1 KiB", "decoder", "1.0 KiB"} <= set(texts["parts"])
     assert page.state == "not proven"
@@ -184,7 +184,7 @@ def test_a_folder_shows_sizes_that_its_reports_know() -> None:
         for name, report in zip(("optimize", "quantize"), reports, strict=True)
     )
     page = manifest_page(manifest(stages=stages, proof=PROOF, seconds=3.0))
-    texts = check_page(page)
+    texts = check_figures(page)
     assert _figure(page, "sizes").sentence == "From 585.9 KiB after optimize to 146.5 KiB after quantize (0.25 times)."
     assert {"after optimize", "585.9 KiB", "after quantize", "146.5 KiB"} <= set(texts["sizes"])
     assert page.answer.startswith("model.onnx of m.onnx: proven on target; logits")
@@ -206,4 +206,4 @@ def test_hostile_names_are_inert() -> None:
         proof=replace(PROOF, outputs=outputs, data=HOSTILE,
                       placement=Placement(HOSTILE, {HOSTILE: 1, "CPUExecutionProvider": 1}, {}, {HOSTILE: 1})),
     )  # fmt: skip
-    check_page(build_page(plain_text.values(hostile)))
+    check_figures(build_page(plain_text.values(hostile)))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from measured import ARM, ENVIRONMENT, PAIR, a_round, measurement
-from pictures import HOSTILE, check_page, marks
+from pictures import HOSTILE, check_figures, marks
 from winml.modelkit.core import plain_text
 from winml.modelkit.core.distance import Distance
 from winml.modelkit.core.latency import ArmTimes, Interval, Spread
@@ -77,7 +77,7 @@ def test_the_answer_is_that_of_the_best_candidate_with_its_evidence() -> None:
     assert page.state == "KEEP"
     assert page.answer == ("int8.onnx is 1.93 times as fast as fp32.onnx (1.79 to 2.09 at 95 %; 3 rounds of CPU time).")
     assert page.title == "2 candidates against fp32.onnx on cpu"
-    texts = check_page(page)
+    texts = check_figures(page)
     assert list(texts) == ["speedups", "latency", "agreement"]
     assert {"int8.onnx", "1.93x faster ✓", "1.20x slower ✗"} <= set(texts["speedups"])
     assert [row.cells[0] for row in _table(page, "Candidates").rows] == ["int8.onnx", "slow.onnx"]
@@ -100,7 +100,7 @@ def test_every_outcome_has_a_sentence(word: Outcome, gain: float | None, answer:
     page = compare_page(_result(_candidate("int8.onnx", word, gain)))
     assert page.answer.startswith(answer)
     assert page.state == word
-    check_page(page)
+    check_figures(page)
 
 
 def test_a_confirmed_gain_says_so_and_rounds_are_those_that_confirmed_it() -> None:
@@ -144,12 +144,12 @@ def test_the_base_of_several_candidates_is_the_median_of_all_its_rounds_and_cloc
         marks(_figure(page, "latency").draw(760))[0] == "fp32.onnx (base): median 8.1 ms of 6 rounds with 2 candidates"
     )
     assert "no interval: a probe of 3 runs" in marks(_figure(page, "latency-wall").draw(760))[1]
-    check_page(page)
+    check_figures(page)
 
 
 def test_times_that_are_not_known_are_not_drawn_as_zero() -> None:
     nothing = ArmTimes(metric="cpu", base_ms=_spread(None), candidate_ms=_spread(None))
-    assert "latency" not in check_page(compare_page(_result(_candidate("a", times=nothing))))
+    assert "latency" not in check_figures(compare_page(_result(_candidate("a", times=nothing))))
 
 
 def test_outputs_that_are_too_far_are_named() -> None:
@@ -169,7 +169,7 @@ def test_equal_outputs_need_no_picture() -> None:
     same = Distance(same_shape=True, equal=True, max_abs=0.0, cosine=1.0, relative=0.0)
     parity = Parity(outputs=(same,), min_cosine=1.0, max_relative=0.0, within_tolerance=True)
     page = compare_page(_result(_candidate("same", parity=parity)))
-    assert "agreement" not in check_page(page)
+    assert "agreement" not in check_figures(page)
     assert _table(page, "Agreement of outputs").note == "All outputs equal those of fp32.onnx."
 
 
@@ -178,7 +178,7 @@ def test_an_arm_that_fell_back_has_a_picture_and_the_others_one_line() -> None:
                      {"QNNExecutionProvider": 2}, {"Einsum": 2})  # fmt: skip
     fine = Placement("CPUExecutionProvider", {"CPUExecutionProvider": 10}, {}, {"Conv": 10})
     page = compare_page(_result(_candidate("npu", placement=fell), _candidate("cpu", placement=fine)))
-    assert "placement-1" in check_page(page)
+    assert "placement-1" in check_figures(page)
     assert "Einsum fell back" in _figure(page, "placement-1").sentence
     folded = next(one for one in page.blocks if isinstance(one, Facts) and one.title == "Placement")
     assert folded.folded == "1 arm ran where asked"
@@ -202,7 +202,7 @@ def test_many_candidates_with_hostile_names_and_wild_numbers() -> None:
     ]  # fmt: skip
     result = _result(*many, warnings=(HOSTILE,), base=ComparedArm(label=HOSTILE, arm=ARM))
     page = compare_page(plain_text.values(result))
-    check_page(page)
+    check_figures(page)
     assert "The 40 best of 45 candidates are drawn." in _figure(page, "speedups").sentence
 
 
@@ -219,4 +219,4 @@ def test_nothing_compared_is_said() -> None:
     page = compare_page(_result())
     assert page.answer == "Nothing was compared."
     assert page.state is None
-    check_page(page)
+    check_figures(page)

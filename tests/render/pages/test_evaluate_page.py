@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from measured import ENVIRONMENT
-from pictures import HOSTILE, check_page, marks
+from pictures import HOSTILE, check_figures, marks
 from winml.modelkit.core import plain_text
 from winml.modelkit.core.latency import Interval
 from winml.modelkit.core.placement import Placement
@@ -76,7 +76,7 @@ def test_a_model_alone_has_its_metric_with_its_interval() -> None:
     assert page.title == "int8.onnx on qnn/npu: image-classification"
     assert page.answer == "accuracy is 99.20 % (97.96 to 99.69 at 95 %) on 500 samples."
     assert page.state == "simulated"
-    assert check_page(page) == {"metrics": check_page(page)["metrics"]}
+    assert check_figures(page) == {"metrics": check_figures(page)["metrics"]}
     assert marks(_figure(page, "metrics").draw(760)) == [
         "accuracy, int8.onnx on qnn/npu: 99.20 % (97.96 to 99.69 at 95 %)"
     ]
@@ -84,7 +84,7 @@ def test_a_model_alone_has_its_metric_with_its_interval() -> None:
 
 def test_a_reference_is_drawn_beside_it_with_the_drop_answers_and_agreement() -> None:
     page = evaluate_page(_result(**COMPARED))
-    texts = check_page(page)
+    texts = check_figures(page)
     assert list(texts) == ["metrics", "drop", "answers", "agreement"]
     assert "0.20 points worse than the reference (-0.34 to 0.89 at 90 %)" in page.answer
     assert {"accuracy", "accuracy, reference", "99.20 %", "99.40 %"} <= set(texts["metrics"])
@@ -120,7 +120,7 @@ def test_limits_are_lines_and_the_worst_answer_is_the_state(checks: tuple[Check,
     page = evaluate_page(_result(**COMPARED, checks=checks))
     assert page.state == state
     assert words in page.answer
-    texts = check_page(page)
+    texts = check_figures(page)
     lines = {"max-drop": ("drop-accuracy", "limit "), "min-metric": ("metric-accuracy", "at least "),
              "min-agreement": ("agreement", "at least 0.99")}  # fmt: skip
     for check in checks:
@@ -139,7 +139,7 @@ def test_a_correlation_is_no_percentage_and_an_unknown_metric_says_why() -> None
         "accuracy": _found(0.5, 0.4, 0.6),
     }
     page = evaluate_page(_result(metrics=metrics, metric="spearman"))
-    texts = check_page(page)
+    texts = check_figures(page)
     assert page.answer.startswith("spearman is 0.8123 (0.7000 to 0.9000 at 95 %)")
     assert list(texts) == ["metrics", "metrics-correlations"]
     assert "0.8123" in texts["metrics-correlations"]
@@ -151,7 +151,7 @@ def test_a_better_model_is_said_to_be_better() -> None:
     drop = {"accuracy": _found(-0.01, -0.02, 0.001, level=0.9)}
     page = evaluate_page(_result(reference=REFERENCE, drop=drop))
     assert "1.00 points better than the reference (-0.10 to 2.00 at 90 %)" in page.answer
-    assert "answers" not in check_page(page)
+    assert "answers" not in check_figures(page)
 
 
 def test_outputs_without_labels_are_judged_by_their_cosine() -> None:
@@ -161,7 +161,7 @@ def test_outputs_without_labels_are_judged_by_their_cosine() -> None:
     unknown = replace(_distance("a", 1, 1), cosine=None, max_abs=None, sqnr_db=None, incomparable=500)
     page = evaluate_page(_result(**{**changes, "distance": (unknown,)}))
     assert "is unknown on 500 samples" in page.answer
-    assert check_page(page) == {}
+    assert check_figures(page) == {}
 
 
 def test_classes_are_drawn_from_their_records_the_worst_first() -> None:
@@ -181,7 +181,7 @@ def test_classes_are_drawn_from_their_records_the_worst_first() -> None:
         reference=Scores(series={"overlap": theirs}, predictions=()),
     )
     page = evaluate_page(_result(metrics={"mean_iou": _found(0.48, 0.4, 0.6, "mean_iou")}, samples=samples))
-    texts = check_page(page)
+    texts = check_figures(page)
     assert _figure(page, "classes").sentence == (
         "Class 1 overlaps least (10.0 %), class 0 most (85.0 %). Small dots are the reference."
     )
@@ -216,6 +216,6 @@ def test_many_outputs_and_classes_with_hostile_names() -> None:
         }
     )  # fmt: skip
     page = evaluate_page(plain_text.values(result))
-    check_page(page)
+    check_figures(page)
     assert "The 30 of 80 outputs that agree least are drawn." in _figure(page, "agreement").sentence
     assert "The 20 worst of 100 classes are drawn." in _figure(page, "classes").sentence

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from drawn import HOSTILE, NARROW, check_page, check_picture, figure_of, marks_of, rows_of, table_of
+from pictures import HOSTILE, NARROW, check_page, check_picture, figure_of, marks, rows_of, table_of
 from winml.modelkit.core.distance import Distance
 from winml.modelkit.core.evidence import DistanceEvidence, OutputDistances
 from winml.modelkit.findings import kb_command
@@ -85,7 +85,7 @@ def test_samples_are_drawn_with_their_interval_against_the_claimed_gain() -> Non
     assert gain.interval_pct is not None
     low, high = (1 / (1 - bound / 100) for bound in gain.interval_pct)
     factor = 1 / (1 - gain.gain_pct / 100)
-    mark = marks_of(figure.draw(NARROW))[0]
+    mark = marks(figure.draw(NARROW))[0]
     assert f"{factor:.2f}x faster ({low:.2f} … {high:.2f}), supported, {entry.finding.evidence[0].run}" in mark
     assert {"▒ what is claimed", "✓ supports it", "same speed"} <= set(check_picture(figure.draw(NARROW)))
 

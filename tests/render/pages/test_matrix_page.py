@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from drawn import HOSTILE, NARROW, WIDE, check_page, check_picture, figure_of, marks_of, rows_of, table_of
 from matrix_values import FAILED, PENDING, TARGETS, make_cell, make_plan, make_status
+from pictures import HOSTILE, NARROW, WIDE, check_page, check_picture, figure_of, marks, rows_of, table_of
 from winml.modelkit.build_matrix.command import PlanResult, RunResult
 from winml.modelkit.render.pages.html import page_html
 from winml.modelkit.render.pages.matrix import matrix_page, state_of
@@ -56,7 +56,7 @@ def test_the_answer_counts_cells() -> None:
 
 def test_the_map_has_a_mark_per_cell_with_state_size_and_error() -> None:
     figure = figure_of(matrix_page(make_status(*CELLS)), "matrix")
-    assert marks_of(figure.draw(NARROW)) == [
+    assert marks(figure.draw(NARROW)) == [
         "digits for qnn/npu (w8a16): published, 781.2 KiB",
         "digits for qnn/gpu (fp32): published, 781.2 KiB",
         "bert for qnn/npu (w8a16): failed, at load, precision `w8a16` needs calibration data",
@@ -101,7 +101,7 @@ def test_sizes_are_told_by_target() -> None:
     assert (
         figure.sentence == "What is built for qnn/gpu fp32 is largest: median 4.0 MiB; for qnn/npu w8a16 it is 2.0 MiB."
     )
-    assert marks_of(figure.draw(NARROW))[0] == "qnn/gpu fp32: median 4.0 MiB of 3 models, 2.0 MiB to 6.0 MiB"
+    assert marks(figure.draw(NARROW))[0] == "qnn/gpu fp32: median 4.0 MiB of 3 models, 2.0 MiB to 6.0 MiB"
     assert figure.values is not None
     assert rows_of(figure.values)[0] == ("qnn/npu w8a16", "3", "1.0 MiB", "2.0 MiB", "3.0 MiB", "6.0 MiB")
     assert "sizes" not in {f.name for f in figures(matrix_page(make_status(make_cell("m", 0, **PENDING))))}
@@ -110,7 +110,7 @@ def test_sizes_are_told_by_target() -> None:
 def test_a_model_built_in_two_precisions_for_a_target_has_two_columns() -> None:
     cells = [make_cell("m", 0), replace(make_cell("m", 0), precision="fp16", version="other")]
     figure = figure_of(matrix_page(make_status(*cells)), "matrix")
-    assert [mark.split(":")[0] for mark in marks_of(figure.draw(NARROW))] == [
+    assert [mark.split(":")[0] for mark in marks(figure.draw(NARROW))] == [
         "m for qnn/npu (w8a16)",
         "m for qnn/npu (fp16)",
     ]
@@ -125,7 +125,7 @@ def test_a_plan_is_a_map_of_what_will_be_built() -> None:
     page = matrix_page(result)
     assert (page.title, page.answer) == ("Plan of run 20260609", "6 cells to build: 3 models for 2 targets.")
     assert "data is missing" in page_html(page)
-    assert marks_of(figure_of(page, "matrix").draw(NARROW))[0] == "digits for qnn/npu (w8a16): planned"
+    assert marks(figure_of(page, "matrix").draw(NARROW))[0] == "digits for qnn/npu (w8a16): planned"
     assert len(rows_of(table_of(page, "Cells"))) == 6
     check_page(page)
 
@@ -152,9 +152,9 @@ def test_thousands_of_models_are_rows_by_what_became_of_them() -> None:
     page = matrix_page(make_status(*cells))
     figure = figure_of(page, "matrix")
     assert "Models that came out alike are one row. The 25 most frequent of" in figure.sentence
-    marks = marks_of(figure.draw(NARROW))
-    assert len(marks) == 25 * 8
-    assert " models like org/model-" in marks[0]
+    said = marks(figure.draw(NARROW))
+    assert len(said) == 25 * 8
+    assert " models like org/model-" in said[0]
     assert "every n-th is a dot" in figure_of(page, "sizes").sentence
     assert table_of(page, "Cells").folded == "200 of 8,000 cells, what failed first"
     assert page.answer.startswith("7,")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pictures import HOSTILE, check_figure, check_page, marks
+from pictures import HOSTILE, check_figure, check_figures, marks
 from traces import CPU, QNN, chain, operator, trace
 from winml.modelkit.core import plain_text
 from winml.modelkit.core.op_trace import OpTraceResult
@@ -65,7 +65,7 @@ def test_operators_without_a_notable_share_are_not_drawn() -> None:
 
 def test_cycles_and_time_have_pictures_of_their_own() -> None:
     page = op_trace_page(SPLIT)
-    texts = check_page(page)
+    texts = check_figures(page)
     assert list(texts) == ["execution", "operators", "operators-us"]
     assert "Conv · 600 cycles" in texts["operators"]
     assert not any("µs" in text for text in texts["operators"])
@@ -159,7 +159,7 @@ def test_ten_thousand_operators_are_aggregated_and_the_page_says_so() -> None:
         for n in range(10_000)
     ]  # fmt: skip
     page = op_trace_page(trace(*operators))
-    texts = check_page(page)
+    texts = check_figures(page)
     assert list(texts) == ["execution", "op-types", "operators", "treemap"]
     found = {one.name: one for one in figures(page)}
     assert "equal parts, divided by EP" in found["execution"].sentence
@@ -175,7 +175,7 @@ def test_names_of_any_length_and_content_are_inert() -> None:
         *(operator(f"{HOSTILE * 8}{n}", HOSTILE, 10.0 + n, ep=(CPU, HOSTILE)[n % 2], unit="us") for n in range(14)),
         model=HOSTILE, ep=HOSTILE, summary={"notes": [HOSTILE], "absorbed_nodes": 3},
     )  # fmt: skip
-    check_page(op_trace_page(plain_text.values(hostile)))
+    check_figures(op_trace_page(plain_text.values(hostile)))
 
 
 def test_a_trace_without_operators_says_why_and_has_no_picture() -> None:
@@ -183,7 +183,7 @@ def test_a_trace_without_operators_says_why_and_has_no_picture() -> None:
     page = op_trace_page(empty)
     assert page.answer == "There is no operator trace (no_data): the profile is empty."
     assert page.state == "failed"
-    assert check_page(page) == {}
+    assert check_figures(page) == {}
 
 
 def test_operators_without_a_time_are_unknown_not_zero() -> None:
@@ -191,4 +191,4 @@ def test_operators_without_a_time_are_unknown_not_zero() -> None:
     page = op_trace_page(unknown)
     assert page.answer == "1 operator ran, and nothing is known of what they took."
     assert _facts(page)["without a value"] == "1 operator"
-    assert check_page(page) == {}
+    assert check_figures(page) == {}

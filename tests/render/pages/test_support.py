@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from drawn import HOSTILE, NARROW, check_page, figure_of, marks_of, rows_of, table_of
+from pictures import HOSTILE, NARROW, check_page, figure_of, marks, rows_of, table_of
 from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.values import read
 from winml.modelkit.render.pages.html import page_html
@@ -60,7 +60,7 @@ def test_an_approved_contribution_has_every_command_confirmed() -> None:
     assert page.answer == "Approved: no objection; 11 commands run again, all of them confirm it."
     figure = figure_of(page, "checks")
     assert figure.sentence == "0 checks with objections; 11 of 11 commands run again confirmed it."
-    assert marks_of(figure.draw(NARROW))[0] == "probe: confirmed in 2.0 s"
+    assert marks(figure.draw(NARROW))[0] == "probe: confirmed in 2.0 s"
     assert "<dt>sandbox</dt><dd>unshare</dd>" in page_html(page)
     assert "<dt>changed files</dt><dd>not checked: no repository</dd>" in page_html(page)
     check_page(page)
@@ -76,10 +76,10 @@ def test_objections_come_first_and_rejections_before_changes() -> None:
     first = page.blocks[0]
     assert isinstance(first, Table)
     assert [row[0] for row in rows_of(first)] == ["precision", "precision", "ladder"]
-    marks = marks_of(figure_of(page, "checks").draw(NARROW))
-    assert marks[0] == "check `precision`: 2 objections: it is fp32; it is not quantized"
-    assert marks[1] == "check `ladder`: 1 objection: nothing is shipped without L2"
-    assert "perf-cpu: contradicted in 2.0 s" in marks
+    said = marks(figure_of(page, "checks").draw(NARROW))
+    assert said[0] == "check `precision`: 2 objections: it is fp32; it is not quantized"
+    assert said[1] == "check `ladder`: 1 objection: nothing is shipped without L2"
+    assert "perf-cpu: contradicted in 2.0 s" in said
     assert rows_of(table_of(page, "Run again"))[8] == (
         "perf-cpu", "contradicted", "0", "2 s", "latency_p50_ms is 0.02, not 0.006",
     )  # fmt: skip
@@ -89,7 +89,7 @@ def test_objections_come_first_and_rejections_before_changes() -> None:
 def test_what_was_not_run_again_is_not_called_confirmed() -> None:
     page = review_page(_review(items=(reject("files", "x is missing"),), rerun=(), sandbox=None, verdict="REJECT"))
     assert figure_of(page, "checks").sentence == "1 check with objections; nothing was run again."
-    assert marks_of(figure_of(page, "checks").draw(NARROW))[-1] == "no command was run again"
+    assert marks(figure_of(page, "checks").draw(NARROW))[-1] == "no command was run again"
     assert "<dt>sandbox</dt><dd>nothing was run again</dd>" in page_html(page)
     unsafe = review_page(_review(sandbox=SandboxUse(kind="none", limits=None)))
     assert "none: commands ran without one" in page_html(unsafe)
@@ -110,7 +110,7 @@ def test_a_contribution_shows_its_rungs_and_what_it_changed() -> None:
     )
     figure = figure_of(page, "ladder")
     assert figure.sentence == "3 of 4 rungs passed; the goal is L2."
-    assert marks_of(figure.draw(NARROW))[2:] == [
+    assert marks(figure.draw(NARROW))[2:] == [
         "L2 agrees with its reference: passed: cosine 0.999957, largest difference 0.0144",
         "L3 reaches its task metric: not run: above the committed goal L2",
     ]
@@ -160,7 +160,7 @@ def _probe(**given: Any) -> ProbeResult:
 def test_a_probe_shows_what_was_tried_and_obstacles_that_apply_first() -> None:
     page = probe_page(_probe())
     assert (page.title, page.answer, page.state) == ("Probe of conv.onnx", "conv.onnx needs code.", "unsupported")
-    assert marks_of(figure_of(page, "attempts").draw(NARROW)) == [
+    assert marks(figure_of(page, "attempts").draw(NARROW)) == [
         "build default: passed",
         "run on qnn/npu (simulated): failed: it crashed",
     ]
@@ -177,7 +177,7 @@ def test_several_models_are_counted() -> None:
     broken = replace(row, model="/m/broken.onnx", status="BLOCKED-UPSTREAM", reached=None, reason="no ONNX model")
     page = batch_page(BatchResult(folder="/x", models=(row, broken)))
     assert (page.answer, page.state) == ("1 of 2 models are supported.", "partial")
-    assert marks_of(figure_of(page, "models").draw(NARROW)) == [
+    assert marks(figure_of(page, "models").draw(NARROW)) == [
         "/m/wide.onnx: RUN", "/m/broken.onnx: BLOCKED-UPSTREAM: no ONNX model",
     ]  # fmt: skip
     check_page(page)
@@ -203,4 +203,4 @@ def test_a_hundred_commands_are_drawn_in_part() -> None:
     steps = tuple(StepAgain(step=f"perf-{i}", exit_code=0, seconds=1.0, contradictions=()) for i in range(100))
     figure = figure_of(review_page(_review(rerun=steps)), "checks")
     assert figure.sentence.endswith("60 of 100 are drawn.")
-    assert len(marks_of(figure.draw(NARROW))) == 60
+    assert len(marks(figure.draw(NARROW))) == 60

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from drawn import HOSTILE, NARROW, check_page, figure_of, marks_of, rows_of, table_of
+from pictures import HOSTILE, NARROW, check_page, figure_of, marks, rows_of, table_of
 from search_values import H1, search
 from winml.modelkit.core.error_object import ErrorObject
 from winml.modelkit.render.pages.page import figures
@@ -53,7 +53,7 @@ def test_the_answer_counts_models_that_gained_failed_and_wait() -> None:
 def test_every_model_is_a_row_the_best_first_with_its_interval() -> None:
     figure = figure_of(sweep_page(_sweep(*ROWS)), "models")
     label = H1.label
-    assert marks_of(figure.draw(NARROW)) == [
+    assert marks(figure.draw(NARROW)) == [
         f"b.onnx: 2.50x (2.25 … 2.75), confirmed, {label}, 7 trials",
         f"a.onnx: 1.50x (1.35 … 1.65), confirmed, {label}, 7 trials",
         f"c.onnx: 1.00x, no gain, {label}, 7 trials",
@@ -81,6 +81,6 @@ def test_hundreds_of_models_and_hostile_names() -> None:
     page = sweep_page(_sweep(*rows))
     figure = figure_of(page, "models")
     assert figure.sentence.endswith("The 30 models that gain most are drawn, of 401.")
-    assert len(marks_of(figure.draw(NARROW))) == 30
+    assert len(marks(figure.draw(NARROW))) == 30
     assert "<script>alert" not in check_page(page)
     assert not figures(sweep_page(_sweep(_row("d", None))))

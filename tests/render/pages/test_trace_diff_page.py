@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pictures import HOSTILE, check_figure, check_page, marks
+from pictures import HOSTILE, check_figure, check_figures, marks
 from traces import CPU, QNN, chain, operator, trace
 from winml.modelkit.core import plain_text
 from winml.modelkit.measuring.trace import TraceDiffResult
@@ -60,14 +60,14 @@ def test_the_answer_is_the_whole_run_and_the_most_notable_reason() -> None:
         "A run takes 450.0 µs and took 300.0 µs (1.50 times). Most notable: 1 Conv is slower ("
     )
     assert page.state is None
-    check_page(page)
+    check_figures(page)
 
 
 def test_the_same_trace_twice_changed_nothing() -> None:
     page = trace_diff_page(_page_of(diff(BEFORE, BEFORE)))
     assert page.answer.endswith("No operator changed notably.")
     assert page.state == "no change"
-    assert check_page(page) == {}
+    assert check_figures(page) == {}
 
 
 def test_moved_operators_in_two_units_are_listed_but_never_drawn_on_one_axis() -> None:
@@ -103,7 +103,7 @@ def test_many_changes_are_counted_and_hostile_names_are_inert() -> None:
                      for n, kind in enumerate(kinds))) for side in (0, 1)]  # fmt: skip
     found = diff(*sides)
     page = trace_diff_page(plain_text.values(_page_of(found)))
-    check_page(page)
+    check_figures(page)
     assert "groups that changed less are not drawn" in _figures(found)["changes"].sentence
     assert any(title.endswith("smaller changes") for title in _tables(found))
 

@@ -159,7 +159,7 @@ class Canvas:
             if top is not None:
                 self.add("path", d=f"M{_value(x)} {_value(top)}V{_value(y)}", class_="wk-grid")
             box = text_box(x, y + SMALL + 4, text, "middle", SMALL)
-            if box.right <= self.width:
+            if box.left >= 0 and box.right <= self.width:
                 self.text(x, y + SMALL + 4, text, anchor="middle", class_="wk-tick", size=SMALL)
         self.add("path", d=f"M{_value(scale.start)} {_value(y)}H{_value(scale.end)}", class_="wk-axis")
         self.take_line([(scale.start, y), (scale.end, y)])
