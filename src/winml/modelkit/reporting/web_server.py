@@ -209,7 +209,7 @@ class _Handler(BaseHTTPRequestHandler):
         if head is None:
             return
         self.rfile.close()
-        self.rfile = io.BufferedReader(io.BytesIO(head))  # type: ignore[arg-type]
+        self.rfile = io.BufferedReader(io.BytesIO(head))
         self.raw_requestline = self.rfile.readline(MOST_HEAD + 1)
         self.connection.settimeout(_ANSWER_S)
         if len(head) > MOST_HEAD:
