@@ -91,6 +91,8 @@ class DashboardReady:
 def serve(request: DashboardRequest, on_ready: Callable[[DashboardReady], None], log: Callable[[str], None]) -> None:
     """Show runs until Ctrl-C or SIGTERM; `log` gets a line about what went wrong or was refused."""
     root = Path(request.root)
+    if root.is_file():
+        raise RequestError(f"`{root}` is a file", hint="name the folder it lies in; `winml report` shows one run")
     if not root.is_dir():
         raise RequestError(f"folder not found: `{root}`", hint=near_path(root))
     dashboard = Dashboard(root, log)
@@ -304,7 +306,7 @@ class Dashboard:
         except OSError as error:
             return _error_page(run, f"it cannot be opened: {error.strerror or error}"), None, False
         except Exception as error:  # noqa: BLE001 - a run that our pages cannot show must not take the list with it
-            self._log(f"`{run.name}` cannot be shown: {type(error).__name__}: {error}")
+            self._log(plain_text.one_line(f"`{run.name}` cannot be shown: {type(error).__name__}: {error}"))
             return _error_page(run, "it cannot be shown: a bug in winml, or a file that was changed"), None, True
 
     def _show_run(self, run: IndexedRun) -> Answer:
