@@ -344,12 +344,13 @@ class _SetUp:
         (target / "windows-copy.pth").write_text(_WITHOUT_COPY_FILE_2, "utf-8")
 
     def _write_metadata(self, target: Path) -> None:
-        """The name, version and commands of our package, as an installation has them."""
+        """The name, version, requirements and commands of our package, as an installation has them."""
         text = (REPOSITORY / "src" / "winml" / "modelkit" / "__init__.py").read_text("utf-8")
         version = next(line.split('"')[1] for line in text.splitlines() if line.startswith("__version__"))
         folder = target / f"winml_modelkit-{version}.dist-info"
         folder.mkdir()
-        lines = ["Metadata-Version: 2.1", "Name: winml-modelkit", f"Version: {version}", ""]
+        needs = [f"Requires-Dist: {one}" for one in _project()["dependencies"]]
+        lines = ["Metadata-Version: 2.1", "Name: winml-modelkit", f"Version: {version}", *needs, ""]
         (folder / "METADATA").write_text("\n".join(lines), "utf-8")
         scripts = _project()["scripts"].items()
         (folder / "entry_points.txt").write_text(

@@ -171,7 +171,8 @@ def test_the_reports_tell_everything(sample_search: tuple[Searches, dict[str, An
     assert "https://" not in text
     markdown = (made.folder / "out" / "report.md").read_text(encoding="utf-8")
     for trial in value["trials"]:
-        assert re.search(rf"\| {trial['id']} \| [a-z ]+ \| {re.escape(trial['label'])} \|", markdown)
+        label = re.escape(trial["label"])
+        assert re.search(rf"\| (\*\*)?{trial['id']}\1? \| (\*\*)?. [a-z ]+\2? \| (\*\*)?{label}\3? \|", markdown)
     for title in ("## Trials", "## Environment"):
         assert title in markdown
 
@@ -430,7 +431,7 @@ def test_a_search_where_every_config_fails_ends_with_a_summary(searches: Searche
     assert "h2 (optimize.opset=19): " in error
     report = (searches.folder / "out" / "report.md").read_text(encoding="utf-8")
     assert "## Reasons" in report
-    assert "| h1 | failed" in report
+    assert "| h1 | ✗ failed" in report
 
 
 def test_an_interrupted_search_names_no_champion(searches: Searches, conv: tuple[Path, Path]) -> None:
@@ -446,7 +447,7 @@ def test_an_interrupted_search_names_no_champion(searches: Searches, conv: tuple
     assert process.wait(timeout=60) == 130
     value = valid((searches.folder / "out" / "autoconfig.json").read_text())
     assert (value["finished"], value["champion"]) == (False, None)
-    assert "no champion: the search is not finished" in (searches.folder / "out" / "report.md").read_text(
+    assert "No champion: the search is not finished" in (searches.folder / "out" / "report.md").read_text(
         encoding="utf-8"
     )
     assert searches.search(*args, "--resume")["champion"]["status"] == "KEEP_CONFIRMED"

@@ -140,9 +140,12 @@ def test_a_script_in_the_docs_works(page: str, script: str, tmp_path: Path) -> N
     shutil.copy(sample.MODEL, tmp_path / "model.onnx")
     for name, size in (("prefill.onnx", 2), ("decode.onnx", 1)):
         at_batch(size, tmp_path / name)
+    # On Windows a script writes to a pipe in the code page of its user, whatever that is.
+    env = {**os.environ, "PYTHONIOENCODING": "utf-8"}
     result = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", timeout=540
-    )
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", timeout=540,
+        env=env,
+    )  # fmt: skip
     assert result.returncode == 0, result.stderr
     assert result.stdout.strip()
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from chromium import Chromium, Page, chromium
 
 import page_checks
-from chromium import Chromium, Page, chromium
 from dashboard_site import BEFORE, HOSTILE, PERF, Site
 from winml.modelkit.render.pages import page as blocks
 from winml.modelkit.reporting import dashboard as dashboards

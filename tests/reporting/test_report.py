@@ -68,7 +68,7 @@ def test_two_runs_are_put_side_by_side(tmp_path: Path) -> None:
 def test_two_traces_side_by_side_say_what_changed() -> None:
     paths = (str(BEFORE / "perf_op_trace.json"), str(BEFORE / "small_op_trace.json"))
     made = report(ReportRequest(paths))
-    assert "slope" in {figure.name for figure in made.figures}
+    assert "changes" in {figure.name for figure in made.figures}
 
 
 def test_runs_of_different_commands_are_refused() -> None:

@@ -12,8 +12,10 @@ from winml.modelkit.core.errors import RunFailedError
 from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.values import read, to_json
 from winml.modelkit.render.autoconfig import autoconfig_text
-from winml.modelkit.render.autoconfig_report import html, markdown
 from winml.modelkit.render.autoconfig_sweep import sweep_text
+from winml.modelkit.render.pages.autoconfig import autoconfig_page
+from winml.modelkit.render.pages.html import page_html
+from winml.modelkit.render.pages.markdown import page_markdown
 from winml.modelkit.search.insight import make_insight
 from winml.modelkit.search.records import Objective
 from winml.modelkit.search.result import (
@@ -144,10 +146,14 @@ def test_the_texts_name_the_champion_and_every_trial() -> None:
     champion = "champion h3  quantize.scheme=fp16\n  1.37x smaller\n  agreement 1.0000 · 1.5 KiB instead of 2.1 KiB\n"
     assert champion in text
     assert "4 of 4 configs tried; everything worth a trial was tried" in text
-    for page in (markdown(result), html(result)):
-        assert all(trial.label in page for trial in result.trials)
-        assert "agreement gate: no labelled data" in page
-        assert "accuracy" not in page
+    page = autoconfig_page(result)
+    for written, gate in (
+        (page_markdown(page), "agreement gate: no labelled data"),
+        (page_html(page), "<dt>agreement gate</dt><dd>no labelled data"),
+    ):
+        assert all(trial.label in written for trial in result.trials)
+        assert gate in written
+        assert "accuracy" not in written
     summary = read(SweepResult, read_json(BEFORE / "sweep" / "summary.json"))
     assert all(row.champion is not None and row.champion.trial.label in sweep_text(summary) for row in summary.models)
     assert json.loads(json.dumps(to_json(summary))) == read_json(BEFORE / "sweep" / "summary.json")

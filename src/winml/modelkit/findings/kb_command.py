@@ -6,13 +6,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import CheckFailed, DataError, RequestError
 from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.evidence import Evidence, MediansEvidence, SamplesEvidence
 from winml.modelkit.core.finding import STATUSES, Finding
 from winml.modelkit.core.ladder import RUNGS, missing_evidence, promote
 from winml.modelkit.core.suggest import did_you_mean, near_path
+from winml.modelkit.core.sweep import Claim
 from winml.modelkit.core.values import read, to_json
+from winml.modelkit.core.verdict import Verdict
 from winml.modelkit.ep import targets
 from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.findings import replay
@@ -20,6 +23,7 @@ from winml.modelkit.findings.draft import draft_findings
 from winml.modelkit.findings.judge import answer_claim, judge
 from winml.modelkit.findings.result import (
     Draft,
+    EvidenceGain,
     FindingRow,
     GapRow,
     KbCheck,
@@ -39,7 +43,7 @@ from winml.modelkit.knowledge.files import knowledge_folder
 from winml.modelkit.knowledge.findings import Knowledge, KnownFinding
 from winml.modelkit.knowledge.gaps import Gap
 from winml.modelkit.knowledge.presets import load_presets
-from winml.modelkit.measuring.recorded import judge_pair
+from winml.modelkit.measuring.recorded import LEVEL, NEUTRAL_PCT, Answer, judge_pair
 from winml.modelkit.measuring.stored import StoredSamples
 from winml.modelkit.store import atomic
 
@@ -115,24 +119,62 @@ def list_findings(
     return KbList(findings=rows, gaps=gap_rows, not_listed=not_listed)
 
 
-def _judge_evidence(evidence: Evidence) -> str | None:
-    """The judgement of latency evidence; None for other evidence."""
+_CLAIMED: dict[Claim, tuple[float | None, float | None]] = {
+    "faster": (0.0, None),
+    "slower": (None, 0.0),
+    "neutral": (-NEUTRAL_PCT, NEUTRAL_PCT),
+}
+"""The gains in percent that agree with a claim."""
+_SAMPLES_LEVEL = 0.95
+"""Level of the interval of a verdict."""
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """What latency evidence shows; nothing for other evidence."""
+
+    words: str | None = None
+    gain: EvidenceGain | None = None
+
+
+def _judge_evidence(evidence: Evidence, finding: Finding) -> _Judged:
     if isinstance(evidence, MediansEvidence):
         pair = evidence.data
         shown = judge_pair(pair.sweep, pair.base, pair.candidate)
-        return f"{answer_claim(shown, pair.claim)} ({pair.claim}): {shown.reason}"
+        answer = answer_claim(shown, pair.claim)
+        words = f"{answer} ({pair.claim}): {shown.reason}"
+        if shown.gain_pct is None:
+            return _Judged(words)
+        gain = EvidenceGain(gain_pct=shown.gain_pct, interval_pct=shown.interval_pct, level=LEVEL,
+                            claimed_pct=_CLAIMED[pair.claim], answer=answer)  # fmt: skip
+        return _Judged(words, gain)
     if isinstance(evidence, SamplesEvidence):
         verdict = read(StoredSamples, to_json(evidence.data), "data", strict=False, error=DataError).judge()
-        return f"{verdict.verdict}: {verdict.reason}"
-    return None
+        words = f"{verdict.verdict}: {verdict.reason}"
+        return _Judged(words, None if verdict.gain_pct is None else _gain(verdict.gain_pct, verdict, evidence, finding))
+    return _Judged()
 
 
-def _judge_all(known: KnownFinding) -> tuple[str | None, ...]:
-    """The judgement of each piece of evidence; an error names the field of unreadable samples."""
+def _gain(gain_pct: float, verdict: Verdict, evidence: SamplesEvidence, finding: Finding) -> EvidenceGain:
+    """The gain of samples against the least one that the finding claims; a control is claimed nothing of."""
+    interval, limit = verdict.interval_pct, 0.0
+    answer: Answer | None = None
+    if finding.experiment is not None:
+        limit = finding.experiment.expect.gain_at_least_pct or 0.0
+    if evidence.speaks != "control":
+        answer = "insufficient"
+        if interval is not None and (interval[0] >= limit or interval[1] < limit):
+            answer = "supported" if interval[0] >= limit else "not supported"
+    return EvidenceGain(gain_pct=gain_pct, interval_pct=interval, level=_SAMPLES_LEVEL,
+                        claimed_pct=None if answer is None else (limit, None), answer=answer)  # fmt: skip
+
+
+def _judge_all(known: KnownFinding) -> tuple[_Judged, ...]:
+    """What each piece of evidence shows; an error names the field of unreadable samples."""
     answers = []
     for index, evidence in enumerate(known.finding.evidence):
         try:
-            answers.append(_judge_evidence(evidence))
+            answers.append(_judge_evidence(evidence, known.finding))
         except DataError as error:
             raise DataError(f"`{known.path}`: `evidence[{index}]` is damaged: {error.message}") from error
         except (LookupError, ValueError) as error:  # each part is valid, but they do not fit together
@@ -148,7 +190,7 @@ def show_finding(knowledge: str | None, name: str) -> KbFinding:
         file=str(known.path),
         finding=known.effective,
         outcomes=known.outcomes,
-        judged=_judge_all(known),
+        judged=tuple(one.words for one in _judge_all(known)),
         missing={rung: missing_evidence(known.with_outcomes, rung) for rung in RUNGS},
     )
 
@@ -157,8 +199,8 @@ def _contradictions(known: KnownFinding) -> Iterator[str]:
     """Raw latency evidence for a finding that, judged again, shows nothing."""
     deciding = known.finding.deciding
     for evidence, judged in zip(known.finding.evidence, _judge_all(known), strict=True):
-        if evidence in deciding and (judged or "").startswith(("INCONCLUSIVE", "IDENTICAL", "FAILED")):
-            yield f"{known.finding.id}: evidence of {evidence.run} is {judged}"
+        if evidence in deciding and (judged.words or "").startswith(("INCONCLUSIVE", "IDENTICAL", "FAILED")):
+            yield f"{known.finding.id}: evidence of {evidence.run} is {judged.words}"
 
 
 def check_knowledge(knowledge: str | None) -> KbCheck:
@@ -231,14 +273,16 @@ def draft_from_run(knowledge: str | None, run: str) -> KbDrafts:
 def report(knowledge: str | None, file: str) -> KbReport:
     """The content of the page about the knowledge base, to be written to `file`."""
     known = _load_knowledge(knowledge)
-    entries = tuple(
-        ReportEntry(
-            target=_target(one.finding),
-            single_model=one.finding.single_model,
-            finding=one.effective,
-            judged=_judge_all(one),
-            outcomes=tuple(ReplayRow(answer=o.answer, reason=o.reason, run=o.evidence.run) for o in one.outcomes),
-        )
-        for one in known
+    return KbReport(file=file, entries=tuple(map(_make_entry, known)), gaps=known.gaps)
+
+
+def _make_entry(one: KnownFinding) -> ReportEntry:
+    judged = _judge_all(one)
+    return ReportEntry(
+        target=_target(one.finding),
+        single_model=one.finding.single_model,
+        finding=one.effective,
+        judged=tuple(found.words for found in judged),
+        outcomes=tuple(ReplayRow(answer=o.answer, reason=o.reason, run=o.evidence.run) for o in one.outcomes),
+        gains=tuple(found.gain for found in judged),
     )
-    return KbReport(file=file, entries=entries, gaps=known.gaps)

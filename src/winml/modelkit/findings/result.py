@@ -187,6 +187,21 @@ class ReplayRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EvidenceGain:
+    """The time that a piece of evidence shows to be saved, judged again, and what the finding claims of it."""
+
+    gain_pct: float
+    interval_pct: tuple[float, float] | None
+    level: float
+    """Of the interval."""
+    claimed_pct: tuple[float | None, float | None] | None
+    """The least and the largest gain that agree with the claim, null where there is no bound; null for a control
+    without a claim."""
+    answer: Answer | None
+    """Whether it supports that claim; null without one."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ReportEntry:
     """A finding as the page shows it."""
 
@@ -195,6 +210,8 @@ class ReportEntry:
     finding: Finding
     judged: tuple[str | None, ...]
     outcomes: tuple[ReplayRow, ...]
+    gains: tuple[EvidenceGain | None, ...] = ()
+    """Of each piece of evidence; null where it has no times."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -22,6 +22,12 @@ def size(count: int) -> str:
     return f"{count} B" if count < 1024 else _scale(count / 1024, 1024, ("KiB", "MiB", "GiB", "TiB"))
 
 
+def size_unit(largest: float) -> tuple[int, str]:
+    """Bytes of the unit in which sizes up to this one are written, and its name: for an axis, which has one."""
+    units = ((1024**3, "GiB"), (1024**2, "MiB"), (1024, "KiB"))
+    return next((one for one in units if largest >= one[0]), (1, "bytes"))
+
+
 def amount(count: int) -> str:
     """Large counts in short: `912`, `4.3 k`, `11.7 M`, `1.8 G`."""
     return str(count) if count < 1000 else _scale(count / 1000, 1000, ("k", "M", "G", "T"))

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Literal
 
 from winml.modelkit import __version__
-from winml.modelkit.core import plain_text
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.result import CommandResult
@@ -111,9 +110,9 @@ def _take(given: str | CommandResult) -> Run:
 
 
 def make_page(run: Run) -> Page:
-    """The page of a run; everything that is not seen in its texts is written out."""
+    """The page of a run."""
     make = load_class(f"render.pages.{KINDS[run.kind].page}")
-    page: Page = make(plain_text.values(run.value))
+    page: Page = make(run.value, *run.beside)
     if run.failure is None:
         return page
     return replace(page, blocks=(Notices((f"the command failed: {run.failure}",)), *page.blocks))

@@ -106,7 +106,16 @@ def _perf_pair(runs: Sequence[Run], labels: Sequence[str]) -> tuple[str, tuple[B
     return perf_pair(values, labels)
 
 
+def _trace_pair(runs: Sequence[Run], labels: Sequence[str]) -> tuple[str, tuple[Block, ...]]:
+    from winml.modelkit.measuring.trace_diff import diff
+    from winml.modelkit.render.pages.trace_diff import trace_diff_blocks
+
+    found = diff(runs[0].value, runs[1].value)
+    return f"Operators of {labels[0]} against those of {labels[1]}.", trace_diff_blocks(found)
+
+
 _COMPARISONS: dict[str, Callable[[Sequence[Run], Sequence[str]], tuple[str, tuple[Block, ...]]]] = {
     "perf": _perf_pair,
+    "op-trace": _trace_pair,
 }
 """Kinds whose two values are compared in a picture of their own."""

@@ -55,7 +55,7 @@ KINDS: dict[str, RunKind] = {
         RunKind("matrix", "build_matrix.command:RunResult", "matrix:matrix_page"),
         RunKind("kb", "findings.result:KbReport", "kb:kb_page"),
         RunKind("probe", "support.probe_result:ProbeResult", "support:probe_page"),
-        RunKind("produce", "support.produce:ProduceResult", "support:produce_page"),
+        RunKind("produce", "support.produce:ProduceResult", "support:contribution_page"),
         RunKind("review", "support.review.command:ReviewResult", "support:review_page"),
         RunKind("contribution", "support.review.contribution:Contribution", "support:contribution_page",
                 "winml/contribution"),
@@ -83,6 +83,8 @@ class Run:
     path: Path
     """What was given."""
     value: Any
+    beside: tuple[Any, ...] = ()
+    """What its page shows besides the value: the commands of a contribution."""
     failure: str | None = None
     """Why the command failed that wrote all of its result anyway, as a comparison whose gate is not met."""
     finished: bool = True
@@ -159,7 +161,7 @@ def _read_content(content: dict[str, Any], path: Path) -> Run:
             f"`{path}` is the result of a command that failed: {failure}",
             hint="it holds nothing to report; run the command again",
         ) from error
-    return Run(kind.name, path, value, failure)
+    return Run(kind.name, path, value, failure=failure)
 
 
 def _failure_of(content: dict[str, Any]) -> str | None:
@@ -240,7 +242,15 @@ def _kind_of_journal(path: Path) -> str:
 def _read_folder(path: Path) -> Run:
     kind = _kind_of_folder(path)
     value = _FOLDERS[kind](path)
-    return Run(kind, path, value, finished=_is_finished(kind, value))
+    beside = (_evidence(path, value),) if kind == "contribution" else ()
+    return Run(kind, path, value, beside, finished=_is_finished(kind, value))
+
+
+def _evidence(path: Path, contribution: Any) -> list[Any]:
+    """The records of the commands of a contribution, as far as they are there; a step is named like a file of ours."""
+    load, place = load_class("knowledge.files:load"), load_class("support.review.evidence:record_path")
+    record = load_class("support.review.evidence:Record")
+    return [load(path / place(name), record) for name in contribution.steps if (path / place(name)).is_file()]
 
 
 def _is_finished(kind: str, value: Any) -> bool:

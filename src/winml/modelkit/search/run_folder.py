@@ -112,11 +112,14 @@ class SearchFolder:
 
     def report(self, result: SearchResult) -> None:
         """Write the result and both reports."""
-        from winml.modelkit.render.autoconfig_report import html, markdown
+        from winml.modelkit.render.pages.autoconfig import autoconfig_page
+        from winml.modelkit.render.pages.html import page_html
+        from winml.modelkit.render.pages.markdown import page_markdown
 
         write_json(self.path / RESULT, to_json(result))
-        atomic.write_bytes(self.path / "report.md", markdown(result).encode())
-        atomic.write_bytes(self.path / "report.html", html(result).encode())
+        page = autoconfig_page(result)
+        atomic.write_bytes(self.path / "report.md", page_markdown(page).encode())
+        atomic.write_bytes(self.path / "report.html", page_html(page).encode())
 
     def draft_findings(self, result: SearchResult) -> tuple[str, ...]:
         """Write every large kept gain as a draft finding; returns their ids."""

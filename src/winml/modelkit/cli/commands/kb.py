@@ -188,10 +188,11 @@ def report(output: str, overwrite: bool, knowledge: str | None, as_json: bool) -
     from winml.modelkit.cli.results import ResultFile
     from winml.modelkit.findings import kb_command
     from winml.modelkit.render.kb import report_text
-    from winml.modelkit.render.kb_page import page
+    from winml.modelkit.render.pages.html import page_html
+    from winml.modelkit.render.pages.kb import kb_page
 
     file = ResultFile(output, overwrite=overwrite, as_json=as_json)
     result = kb_command.report(knowledge, output)
-    file.write_page(page(result))
+    file.write_page(page_html(kb_page(result)))
     console.show_result(report_text, result, as_json=as_json)
     file.say_wrote()

@@ -10,7 +10,8 @@ from winml.modelkit.render.figures.canvas import FONT, WIDE, Canvas, is_narrow
 from winml.modelkit.render.figures.scale import Scale, log_range, padded_range
 from winml.modelkit.render.figures.text_size import shorten, text_width
 
-_ROW = 36.0
+ROW = 36.0
+"""Height of a row."""
 _MOST_LABEL = 220.0
 _MOST_DOTS = 200
 """Values that are drawn per row; of more, every n-th of them in order."""
@@ -33,6 +34,8 @@ class DotRow:
     interval: tuple[float, float] | None = None
     values: tuple[float, ...] = ()
     role: str = "main"
+    marked: bool = False
+    """The one that was chosen."""
 
 
 def dot_figure(
@@ -43,34 +46,43 @@ def dot_figure(
     *,
     line: tuple[float, str] | None = None,
     log: bool | None = None,
+    most_label: float = _MOST_LABEL,
+    cover: Sequence[float] = (),
 ) -> str:
-    """The picture; an empty text without rows. `line` is a value with its name that all rows are held against."""
+    """The picture; an empty text without rows.
+
+    `line` is a value with its name that all rows are held against; the axis reaches to the values of `cover`, too.
+    """
     if not rows:
         return ""
     narrow = is_narrow(width)
-    row_height = _ROW + (FONT + 3 if narrow else 0)
+    row_height = ROW + (FONT + 3 if narrow else 0)
     right = 16 + max(text_width(row.text, FONT) for row in rows)
-    labels = [shorten(row.label, width - right if narrow else _MOST_LABEL, FONT) for row in rows]
+    labels = [shorten(row.label, width - right if narrow else min(most_label, 0.4 * width), FONT) for row in rows]
     left = 8.0 if narrow else 16 + max(text_width(label, FONT) for label in labels)
     top = 24.0 if line else 6.0
     bottom = top + row_height * len(rows)
     canvas = Canvas(width, bottom + 46)
-    scale = _scale(rows, line, left, width - (8 if narrow else right), log)
+    shown = [*([line[0]] if line else []), *cover]
+    scale = row_scale(rows, shown, left, width - (8 if narrow else right), log)
     words = axis + (", logarithmic" if scale.log else "")
     canvas.x_axis(scale, bottom, words, top=top, most=4 if narrow else 6)
     if line is not None:
         x = scale.at(line[0])
         canvas.add("path", d=f"M{x:.1f} {top - 4:.1f}V{bottom:.1f}", class_="wk-zero")
         half = text_width(line[1], FONT) / 2
-        canvas.text(min(max(x, half), width - half), top - 10, line[1], anchor="middle", class_="wk-note")
+        canvas.text(min(max(x, half + 1), width - half - 1), top - 10, line[1], anchor="middle", class_="wk-note")
     for number, (row, label) in enumerate(zip(rows, labels, strict=True)):
-        y = top + row_height * (number + 1) - _ROW / 2
-        _draw(canvas, scale, row, label, top + row_height * number + FONT if narrow else y + FONT * 0.35, y)
+        y = top + row_height * (number + 1) - ROW / 2
+        draw_row(canvas, scale, row, label, top + row_height * number + FONT if narrow else y + FONT * 0.35, y)
     return canvas.svg(title)
 
 
-def _scale(rows: Sequence[DotRow], line: tuple[float, str] | None, start: float, end: float, log: bool | None) -> Scale:
-    known = [value for row in rows for value in (row.value, *row.values)] + ([line[0]] if line else [])
+def row_scale(
+    rows: Sequence[DotRow], others: Sequence[float], start: float, end: float, log: bool | None = None
+) -> Scale:
+    """An axis with room for all values and `others`; intervals that reach far beyond them are cut at its ends."""
+    known = [value for row in rows for value in (row.value, *row.values)] + list(others)
     low, high = min(known), max(known)
     room = _BEYOND * (high - low or abs(high) or 1.0)
     bounds = [min(max(b, low - room), high + room) for row in rows for b in row.interval or () if math.isfinite(b)]
@@ -81,8 +93,9 @@ def _scale(rows: Sequence[DotRow], line: tuple[float, str] | None, start: float,
     return Scale(*padded_range([*known, *bounds]), start, end)
 
 
-def _draw(canvas: Canvas, scale: Scale, row: DotRow, label: str, baseline: float, y: float) -> None:
-    canvas.text(0, baseline, label)
+def draw_row(canvas: Canvas, scale: Scale, row: DotRow, label: str, baseline: float, y: float) -> None:
+    """A row, with its texts on a line and its dots at a height."""
+    canvas.text(0, baseline, label, class_="wk-label wk-halo" + (" wk-strong" if row.marked else ""))
     with canvas.mark(row.description, class_=f"wk-mark wk-{row.role}"):
         every = -(-len(row.values) // _MOST_DOTS) or 1
         for number, value in enumerate(row.values[::every]):
@@ -93,4 +106,4 @@ def _draw(canvas: Canvas, scale: Scale, row: DotRow, label: str, baseline: float
             low, high = (min(max(bound, scale.low), scale.high) for bound in row.interval)
             canvas.add("path", d=f"M{scale.at(low):.1f} {y:.1f}H{scale.at(high):.1f}", class_="wk-whisker")
         canvas.add("circle", cx=scale.at(row.value), cy=y, r=5.5)
-        canvas.text(canvas.width, baseline, row.text, anchor="end", class_="wk-answer")
+        canvas.text(canvas.width, baseline, row.text, anchor="end", class_="wk-answer wk-halo")

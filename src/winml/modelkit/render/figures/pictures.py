@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from winml.modelkit.core import plain_text
 from winml.modelkit.core.measurement import NS_PER_MS
-from winml.modelkit.render.autoconfig import gain, gain_interval, quality, quality_name
+from winml.modelkit.render.autoconfig import quality_name
 from winml.modelkit.render.figures.distribution import latency_figure
-from winml.modelkit.render.figures.pareto import Point, pareto_figure
+from winml.modelkit.render.figures.gains import GAINS, is_timed, quality_points
+from winml.modelkit.render.figures.pareto import pareto_figure
 from winml.modelkit.render.figures.speedups import rows_of_compare, speedup_figure
 from winml.modelkit.render.figures.style import FIGURE_STYLE
 
@@ -32,22 +32,9 @@ def perf_picture(result: PerfResult) -> str:
 
 def compare_picture(result: CompareResult) -> str:
     """How many times as fast every candidate is as the base."""
-    result = plain_text.values(result)
     return speedup_figure(rows_of_compare(result), result.base.label)
 
 
 def search_picture(result: SearchResult) -> str:
     """Gain, and accuracy or agreement, of every config that works."""
-    result = plain_text.values(result)
-    champion = None if result.champion is None else result.champion.trial.id
-    points = []
-    for trial in result.trials:
-        verdict, known = trial.deciding_verdict, trial.accuracy
-        saved = 0.0 if verdict is None else verdict.gain_pct
-        if trial.outcome in ("baseline", "measured") and saved is not None and known and known.value is not None:
-            said = " ".join(filter(None, (trial.label, gain(verdict), gain_interval(verdict), quality(known))))
-            between = None if known.interval is None else (known.interval.low, known.interval.high)
-            bounds = None if verdict is None else verdict.interval_pct
-            points.append(Point(saved, known.value, trial.id, said, bounds, between, marked=trial.id == champion))
-    across = {"latency": "time saved, %", "size": "bytes saved, %", "placement": "pieces saved, %"}[result.objective]
-    return pareto_figure(points, across, quality_name(result))
+    return pareto_figure(quality_points(result), GAINS[result.objective], quality_name(result), log=is_timed(result))

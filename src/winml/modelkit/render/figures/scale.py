@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from winml.modelkit.core.dataclass import dataclass
+from winml.modelkit.render.figures.text_size import text_width
 
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _ROUNDING = 1e-9
@@ -78,6 +79,11 @@ def tick_labels(ticks: Sequence[float]) -> list[str]:
                for t, v in zip(texts, ticks, strict=True)):  # fmt: skip
             return ["0" if float(text.replace(",", "")) == 0 else text for text in texts]
     return [f"{tick:g}" for tick in ticks]
+
+
+def axis_room(scale: Scale, size: float, most: int = 6) -> float:
+    """Pixels that the numbers of an upright axis need left of it."""
+    return 12.0 + max(text_width(text, size) for text in tick_labels(scale.ticks(most)) or ["0"])
 
 
 def padded_range(values: Iterable[float], *, part: float = 0.06) -> tuple[float, float]:

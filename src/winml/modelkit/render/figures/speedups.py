@@ -52,15 +52,17 @@ def speedup_figure(rows: Sequence[SpeedupRow], base: str, width: float = WIDE) -
         return ""
     narrow = is_narrow(width)
     row_height = _ROW + (FONT + 5 if narrow else 0)
-    labels = [shorten(row.label, width - 130 if narrow else _MOST_LABEL, FONT) for row in rows]
+    right = 20 + max(text_width(_answer(row), FONT) for row in rows)
+    labels = [shorten(row.label, width - right if narrow else _MOST_LABEL, FONT) for row in rows]
     left = 8 if narrow else 16 + max(text_width(label, FONT) for label in labels)
     bottom = 34 + row_height * len(rows)
     canvas = Canvas(width, bottom + 48)
-    scale = _scale(rows, left, width - (8 if narrow else 150))
+    scale = _scale(rows, left, width - (8 if narrow else right))
     title = f"times as fast as {shorten(base, width - 150, FONT)}"
     canvas.x_axis(scale, bottom, title, top=26, most=4 if narrow else 6)
     canvas.add("path", d=f"M{scale.at(1.0):.1f} 20V{bottom:.1f}", class_="wk-zero")
-    x = min(max(scale.at(1.0), 36), width - 36)
+    half = text_width("same speed", SMALL) / 2 + 1
+    x = min(max(scale.at(1.0), half), width - half)
     canvas.text(x, 14, "same speed", anchor="middle", class_="wk-note", size=SMALL)
     for number, (row, label) in enumerate(zip(rows, labels, strict=True)):
         top = 34 + row_height * number
@@ -89,8 +91,8 @@ def _scale(rows: Sequence[SpeedupRow], start: float, end: float) -> Scale:
 
 def _draw(canvas: Canvas, scale: Scale, row: SpeedupRow, label: str, baseline: float, y: float) -> None:
     assert row.speedup is not None
-    role, glyph = ROLES.get(row.verdict, "plain"), GLYPHS.get(row.verdict, "")
-    canvas.text(0, baseline, label)
+    role = ROLES.get(row.verdict, "plain")
+    canvas.text(0, baseline, label, class_="wk-label wk-halo")
     known = "" if row.interval is None else f" (95 % {row.interval[0]:.2f} … {row.interval[1]:.2f})"
     with canvas.mark(f"{row.label}: {row.speedup:.2f} times as fast{known}, {row.verdict}, {len(row.rounds)} rounds",
                      class_=f"wk-mark wk-{role}"):  # fmt: skip
@@ -101,7 +103,11 @@ def _draw(canvas: Canvas, scale: Scale, row: SpeedupRow, label: str, baseline: f
             low, high = (min(max(bound, scale.low), scale.high) for bound in row.interval)
             canvas.add("path", d=f"M{scale.at(low):.1f} {y:.1f}H{scale.at(high):.1f}", class_="wk-whisker")
         canvas.add("circle", cx=scale.at(row.speedup), cy=y, r=6)
-        canvas.text(canvas.width, baseline, f"{speedup_text(row.speedup)} {glyph}", anchor="end", class_="wk-answer")
+        canvas.text(canvas.width, baseline, _answer(row), anchor="end", class_="wk-answer wk-halo")
+
+
+def _answer(row: SpeedupRow) -> str:
+    return f"{speedup_text(row.speedup)} {GLYPHS.get(row.verdict, '')}".rstrip()
 
 
 def sentence(rows: Sequence[SpeedupRow], base: str) -> str:

@@ -21,6 +21,9 @@ ROLES = {
 }
 """The colour of a verdict."""
 
+STATE_GLYPHS = {"good": "✓", "bad": "✗", "unsure": "~", "quiet": "·"}
+"""Style of a state in `render/marks.py` -> its sign in pages and pictures."""
+
 STATE_ROLES = {"good": "good", "bad": "bad", "unsure": "open", "quiet": "plain"}
 """Style of a state in `render/marks.py` -> its colour in a picture."""
 
@@ -78,6 +81,8 @@ FIGURE_RULES = (
     ".wk-figure{display:block;max-width:100%;height:auto;overflow:visible;background:none}"
     '.wk-figure text{font-family:system-ui,"Segoe UI","Helvetica Neue",Arial,sans-serif;fill:var(--wk-ink)}'
     ".wk-figure .wk-tick,.wk-figure .wk-title,.wk-figure .wk-note{fill:var(--wk-soft)}"
+    # What lies behind a label does not cross it.
+    ".wk-figure .wk-label{paint-order:stroke;stroke:var(--wk-paper);stroke-width:4px;stroke-linejoin:round}"
     ".wk-grid{stroke:var(--wk-rule);stroke-width:1;fill:none}.wk-axis{stroke:var(--wk-soft);stroke-width:1;fill:none}"
     ".wk-zero{stroke:var(--wk-soft);stroke-width:1.5;stroke-dasharray:5 4;fill:none}"
     ".wk-line{stroke:var(--wk-main);stroke-width:2;fill:none}.wk-bar{fill:var(--wk-main)}"
@@ -89,9 +94,16 @@ FIGURE_RULES = (
     + "{fill:currentColor;stroke:none}"
     ".wk-figure .wk-solid{stroke:none}.wk-figure .wk-tint{fill-opacity:.16;stroke-width:1}"
     ".wk-figure .wk-on text,.wk-figure text.wk-on{fill:var(--wk-ink);stroke:none}"
+    ".wk-leader{stroke:var(--wk-soft);stroke-width:.75;fill:none}.wk-figure .wk-strong{font-weight:600}"
+    ".wk-band{fill:var(--wk-main);fill-opacity:.12;stroke:none}"
+    ".wk-figure text.wk-key{fill:currentColor;stroke:none}"
+    ".wk-figure .wk-soft text{fill:var(--wk-soft);stroke:none}"
+    ".wk-figure .wk-paper text{fill:var(--wk-paper);stroke:none}"
     ".wk-figure .wk-whisker{fill:none;stroke-width:3}"
     ".wk-figure .wk-interval{fill:none;stroke-width:1.5;stroke-opacity:.6}"
     ".wk-figure .wk-path{fill:none;stroke-width:2}"
+    ".wk-figure .wk-open-dot{fill:var(--wk-paper);stroke-width:2}"
+    ".wk-figure text.wk-halo{paint-order:stroke;stroke:var(--wk-paper);stroke-width:4;stroke-linejoin:round}"
     ".wk-mark:focus{outline:2px solid var(--wk-main);outline-offset:2px}"
 )
 """What classes in pictures look like, by colours that an element around them has."""

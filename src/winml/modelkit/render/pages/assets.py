@@ -26,7 +26,7 @@ h3{font-size:1.05rem;margin:1.75rem 0 .35rem;overflow-wrap:anywhere}
 background:var(--wk-shade);border-radius:0 .4rem .4rem 0;overflow-wrap:anywhere}
 .answer.good{border-color:var(--wk-good)}.answer.bad{border-color:var(--wk-bad)}.answer.unsure{border-color:var(--wk-open)}
 .sentence{margin:.1rem 0 .75rem;color:var(--wk-soft);max-width:46rem;overflow-wrap:anywhere}
-figure{margin:0 0 .5rem}
+figure{margin:0 0 .9rem}
 .narrow{display:none}
 .notices{list-style:none;margin:1rem 0;padding:0}
 .notices li{border:1px solid var(--wk-rule);border-left:4px solid var(--wk-open);border-radius:.3rem;
@@ -35,7 +35,9 @@ padding:.4rem .8rem;margin:.4rem 0;overflow-wrap:anywhere}
 .scroll{overflow-x:auto;margin:.4rem 0}
 table{border-collapse:collapse;font-size:.9rem;width:100%;font-variant-numeric:tabular-nums}
 th,td{text-align:left;vertical-align:top;padding:.3rem 1rem .3rem 0;border-bottom:1px solid var(--wk-rule)}
-th{font-weight:600;white-space:nowrap}td{overflow-wrap:anywhere;min-width:2.5rem}
+th{font-weight:600;white-space:nowrap}td{white-space:nowrap;min-width:2.5rem}
+td.long{white-space:normal;overflow-wrap:anywhere;min-width:11rem}
+td:first-child{min-width:7.5rem}
 th.n,td.n{text-align:right;padding:.3rem 0 .3rem 1rem;white-space:nowrap}
 th.n+th,td.n+td{padding-left:1.25rem}
 tr.marked td{font-weight:600;background:var(--wk-shade)}
@@ -60,7 +62,8 @@ footer{color:var(--wk-soft);font-size:.85rem;margin-top:3rem;padding-bottom:2.5r
 color:var(--wk-paper);font-size:.85rem;pointer-events:none;overflow-wrap:anywhere}
 @media (max-width:640px){header,main,footer,nav.top{padding-left:1rem;padding-right:1rem}h1{font-size:1.35rem}
 .wide{display:none}.narrow{display:block}.columns{grid-template-columns:1fr}dl{grid-template-columns:1fr;gap:0}
-dd{margin-bottom:.35rem}}
+dd{margin-bottom:.35rem}td{min-width:7rem}td.n{min-width:2.5rem}
+td:last-child:not(.n){min-width:14rem}}
 @media print{body{font-size:11pt}.filter,.skip,#tip,th button::after{display:none}
 .wide{display:block}.narrow{display:none}
 h2,h3{break-after:avoid}figure,tr,.notices li{break-inside:avoid}main,header,footer{max-width:none;padding:0}}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from winml.modelkit.core.values import to_json
 from winml.modelkit.render.figures.shares import Share, share_figure
 from winml.modelkit.render.figures.style import ep_style
-from winml.modelkit.render.pages.page import Block, Facts, Figure, Notices, table
+from winml.modelkit.render.pages.page import Block, Facts, Figure, Notices, Text, table
 from winml.modelkit.render.units import counted
 
 if TYPE_CHECKING:
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 def short_ep(ep: str) -> str:
     """`QNN` for `QNNExecutionProvider`."""
     return ep.removesuffix("ExecutionProvider")
+
+
+def model_name(model: str) -> str:
+    """The last part of a path, with both kinds of separators: a run may be of another system."""
+    return PurePath(model.replace("\\", "/")).name or model
 
 
 def notices(lines: Sequence[str], kind: str = "warning") -> tuple[Block, ...]:
@@ -80,3 +86,15 @@ def placement_figure(placement: Placement) -> tuple[Block, ...]:
             "placement", "Where the nodes ran", sentence, lambda width: share_figure(shares, sentence, width), values
         ),
     )
+
+
+def placement_blocks(placement: Placement) -> tuple[Block, ...]:
+    """Nodes by EP where several ran them; else the sentence alone."""
+    if len([nodes for nodes in placement.nodes.values() if nodes]) > 1 or placement.took_nothing:
+        return placement_figure(placement)
+    return (Text(placement_sentence(placement), "Where the nodes ran"),) if placement.total else ()
+
+
+def cosine_cover(cosines: Sequence[float]) -> tuple[float, float]:
+    """What an axis of cosines reaches to: 1, and far enough from it that ticks differ."""
+    return 1.0, min(0.999, *cosines)

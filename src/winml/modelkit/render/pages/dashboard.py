@@ -10,9 +10,10 @@ from urllib.parse import urlencode
 
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.plain_text import html as safe
+from winml.modelkit.render.figures.style import STATE_GLYPHS
 from winml.modelkit.render.marks import STATES
 from winml.modelkit.render.pages.assets import PAGE_SCRIPT, PAGE_STYLE, policy
-from winml.modelkit.render.pages.html import GLYPHS, document, prose
+from winml.modelkit.render.pages.html import document, prose
 from winml.modelkit.render.pages.page import Cell, Page, Row, Table
 from winml.modelkit.render.units import counted, size
 
@@ -146,7 +147,7 @@ table.runs{table-layout:fixed}
 .runs th a::after{content:"\\2195";color:var(--wk-soft);padding-left:.25rem;font-weight:400}
 .runs th[aria-sort=ascending] a::after{content:"\\2191";color:var(--wk-ink)}
 .runs th[aria-sort=descending] a::after{content:"\\2193";color:var(--wk-ink)}
-.runs td{border:0;padding-top:.5rem;padding-bottom:0;min-width:0}
+.runs td{border:0;padding-top:.5rem;padding-bottom:0;min-width:0;white-space:normal;overflow-wrap:anywhere}
 .runs td.said{padding:.1rem 0 .55rem;color:var(--wk-soft)}
 .runs tbody tr:last-child td{border-bottom:1px solid var(--wk-rule)}.runs tbody:hover{background:var(--wk-shade)}
 .runs th.pick{width:2rem}.picks th.pick{width:5.5rem}.runs .pick{padding-left:.2rem;padding-right:.4rem}
@@ -463,7 +464,7 @@ def _row(row: RunRow, query: ListQuery) -> str:
 def state_html(state: str) -> str:
     """A state with its glyph and colour."""
     style = STATES[STATE_MARKS[state]]
-    return f'<span class="state {style}"><span aria-hidden="true">{GLYPHS[style]}</span> {safe(state)}</span>'
+    return f'<span class="state {style}"><span aria-hidden="true">{STATE_GLYPHS[style]}</span> {safe(state)}</span>'
 
 
 def join_names(names: Sequence[str], noun: str) -> str:

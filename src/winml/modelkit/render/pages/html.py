@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from winml.modelkit.core.plain_text import html as safe
 from winml.modelkit.core.plain_text import lines
 from winml.modelkit.render.figures.canvas import HALF, NARROW, WIDE
+from winml.modelkit.render.figures.style import STATE_GLYPHS as GLYPHS
 from winml.modelkit.render.marks import STATES
 from winml.modelkit.render.pages.assets import PAGE_SCRIPT, PAGE_STYLE, policy
 from winml.modelkit.render.pages.page import (
@@ -26,7 +27,8 @@ from winml.modelkit.render.pages.page import (
 
 GENERATOR = '<meta name="generator" content="winml report">'
 """What tells a report of ours from any other file."""
-GLYPHS = {"good": "✓", "bad": "✗", "unsure": "~", "quiet": "·"}
+_LONG = 28
+"""Characters of a cell that is broken into lines."""
 
 
 def prose(text: str) -> str:
@@ -76,8 +78,7 @@ class _Ids:
     def __init__(self) -> None:
         self._taken: dict[str, int] = {}
 
-    def __call__(self, title: str) -> str:
-        name = slug(title)
+    def __call__(self, name: str) -> str:
         self._taken[name] = self._taken.get(name, 0) + 1
         return name if self._taken[name] == 1 else f"{name}-{self._taken[name]}"
 
@@ -94,7 +95,7 @@ def _block(block: Block, level: int, width: float, ids: _Ids) -> str:
         case Table():
             return _heading(block.title, level, ids) + _folded(_sentence(block.note) + _table(block), block.folded)
         case Facts():
-            pairs = "".join(f"<dt>{safe(name)}</dt><dd>{safe(value)}</dd>" for name, value in block.pairs)
+            pairs = "".join(f"<dt>{safe(name)}</dt><dd>{prose(value)}</dd>" for name, value in block.pairs)
             return _heading(block.title, level, ids) + _folded(f"<dl>{pairs}</dl>", block.folded)
         case Notices():
             said = "".join(f"<li>{prose(line)}</li>" for line in block.lines)
@@ -104,18 +105,31 @@ def _block(block: Block, level: int, width: float, ids: _Ids) -> str:
         case Text():
             head = "" if block.title is None else _heading(block.title, level, ids)
             # Line ends stay: everything else that is not seen is written out.
-            text = "\n".join(safe(line) for line in lines(block.text).split("\n"))
+            write = safe if block.code else prose
+            text = "\n".join(write(line) for line in lines(block.text).split("\n"))
             return head + (f"<pre>{text}</pre>" if block.code else f"<p>{text}</p>")
         case Group():
-            inner = "\n".join(_block(one, level + 1, width, ids) for one in block.blocks)
-            return f"<section>{_heading(block.title, level, ids)}{inner}</section>"
+            heading = _heading(block.title, level, ids, block.state, block.anchor)
+            inner = "\n".join(_block(one, level + bool(block.title), width, ids) for one in block.blocks)
+            return f"<section>{heading}{_folded(inner, block.folded)}</section>"
         case Columns():
             inner = "".join(f"<div>{_block(one, level, HALF, ids)}</div>" for one in block.blocks)
             return f'<div class="columns">{inner}</div>'
 
 
-def _heading(title: str, level: int, ids: _Ids) -> str:
-    return f'<h{level} id="{ids(title)}">{safe(title)}</h{level}>' if title else ""
+def _heading(title: str, level: int, ids: _Ids, state: str | None = None, anchor: str | None = None) -> str:
+    if not title:
+        return ""
+    badge = "" if state is None else f" {_state(state, safe(state))}"
+    return f'<h{level} id="{safe(ids(anchor or slug(title)))}">{prose(title)}{badge}</h{level}>'
+
+
+def _state(state: str, text: str) -> str:
+    """A text, which is safe already, with the colour and the glyph of a state."""
+    style = STATES.get(state)
+    if style is None:
+        return text
+    return f'<span class="state {style}"><span aria-hidden="true">{GLYPHS[style]}</span> {text}</span>'
 
 
 def _sentence(text: str | None) -> str:
@@ -142,8 +156,9 @@ def _table(block: Table) -> str:
     head = "".join(f'<th scope="col"{_numeric(i, block)}>{safe(text)}</th>' for i, text in enumerate(block.head))
     body = "".join(_rows(block))
     sorts = ' class="sorts"' if len(block.rows) > 1 and all(block.head) else ""
+    name = safe(block.title or block.folded or "values")
     return (
-        f'<div class="scroll"><table{sorts} aria-label="{safe(block.title)}"><thead><tr>{head}</tr></thead>'
+        f'<div class="scroll"><table{sorts} aria-label="{name}"><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
 
@@ -152,21 +167,24 @@ def _numeric(column: int, block: Table) -> str:
     return ' class="n"' if column in block.numeric else ""
 
 
+def _class(column: int, cell: Cell | str, block: Table) -> str:
+    """Numbers are aligned; long texts keep a width at which they can be read, and the table scrolls on a phone."""
+    text = cell if isinstance(cell, str) else cell.text
+    return _numeric(column, block) or (' class="long"' if len(text) > _LONG else "")
+
+
 def _rows(block: Table) -> Iterator[str]:
     for row in block.rows:
         marked = ' class="marked"' if row.marked else ""
-        cells = "".join(f"<td{_numeric(i, block)}{_cell(cell)}</td>" for i, cell in enumerate(row.cells))
+        cells = "".join(f"<td{_class(i, cell, block)}{_cell(cell)}</td>" for i, cell in enumerate(row.cells))
         yield f"<tr{marked}>{cells}</tr>"
 
 
 def _cell(cell: Cell | str) -> str:
     if isinstance(cell, str):
-        return f">{safe(cell)}"
+        return f">{prose(cell)}"
     sort = "" if cell.sort is None else f' data-sort="{cell.sort:.12g}"'
-    text = safe(cell.text)
+    text = prose(cell.text)
     if cell.link is not None:
         text = f'<a href="{safe(cell.link)}">{text}</a>'
-    style = STATES.get(cell.state or "")
-    if style is not None:
-        text = f'<span class="state {style}"><span aria-hidden="true">{GLYPHS[style]}</span> {text}</span>'
-    return f"{sort}>{text}"
+    return f"{sort}>{text if cell.state is None else _state(cell.state, text)}"

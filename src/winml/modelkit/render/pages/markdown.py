@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from winml.modelkit.core.plain_text import lines
 from winml.modelkit.core.plain_text import markdown as safe
+from winml.modelkit.render.figures.style import STATE_GLYPHS as GLYPHS
 from winml.modelkit.render.marks import STATES
-from winml.modelkit.render.pages.html import GLYPHS
 from winml.modelkit.render.pages.page import Block, Cell, Columns, Facts, Figure, Group, Notices, Page, Table, Text
 
 _LONG = 30
@@ -35,23 +35,31 @@ def _block(block: Block, level: int) -> list[str]:
     match block:
         case Figure():
             values = [] if block.values is None else [_folded(_table(block.values), "the same as numbers")]
-            return [f"{mark} {safe(block.title)}", safe(block.sentence), *values]
+            return [*_heading(mark, block.title), safe(block.sentence), *values]
         case Table():
             note = [] if block.note is None else [safe(block.note)]
             written = _table(block)
-            return [f"{mark} {safe(block.title)}", *note, _folded(written, block.folded) if block.folded else written]
+            return [*_heading(mark, block.title), *note, _folded(written, block.folded) if block.folded else written]
         case Facts():
             listed = "\n".join(f"- {safe(name)}: {safe(value)}" for name, value in block.pairs)
-            return [f"{mark} {safe(block.title)}", _folded(listed, block.folded) if block.folded else listed]
+            return [*_heading(mark, block.title), _folded(listed, block.folded) if block.folded else listed]
         case Notices():
             return ["\n".join(f"> {safe(block.kind)}: {safe(line)}" for line in block.lines)]
         case Text():
-            head = [] if block.title is None else [f"{mark} {safe(block.title)}"]
-            return [*head, _code_block(block.text) if block.code else safe(block.text)]
+            return [*_heading(mark, block.title), _code_block(block.text) if block.code else safe(block.text)]
         case Group():
-            return [f"{mark} {safe(block.title)}", *_blocks(block.blocks, level + 1)]
+            inner = _blocks(block.blocks, level + bool(block.title))
+            if block.folded:
+                inner = [_folded("\n\n".join(inner), block.folded)]
+            return [*_heading(mark, block.title, block.state), *inner]
         case Columns():
             return _blocks(block.blocks, level)
+
+
+def _heading(mark: str, title: str | None, state: str | None = None) -> list[str]:
+    style = STATES.get(state or "")
+    badge = "" if style is None or state is None else f" ({GLYPHS[style]} {safe(state)})"
+    return [f"{mark} {safe(title)}{badge}"] if title else []
 
 
 def _folded(content: str, summary: str) -> str:

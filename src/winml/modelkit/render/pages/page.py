@@ -91,6 +91,12 @@ class Group:
 
     title: str
     blocks: tuple[Block, ...]
+    state: str | None = None
+    """Stands beside the heading, as in `Cell`."""
+    anchor: str | None = None
+    """The id that links name; None makes one of the title."""
+    folded: str | None = None
+    """A summary behind which the blocks are hidden."""
 
 
 @dataclass(frozen=True)

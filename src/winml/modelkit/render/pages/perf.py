@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from winml.modelkit.core.measurement import NS_PER_MS
@@ -12,8 +11,10 @@ from winml.modelkit.core.statistics import median
 from winml.modelkit.render.figures.distribution import latency_figure
 from winml.modelkit.render.figures.distribution import sentence as latency_sentence
 from winml.modelkit.render.figures.dots import DotRow, dot_figure
-from winml.modelkit.render.pages.common import environment_facts, notices, placement_figure
+from winml.modelkit.render.pages.common import environment_facts, model_name, notices, placement_figure
+from winml.modelkit.render.pages.op_trace import op_trace_blocks
 from winml.modelkit.render.pages.page import Block, Facts, Figure, Group, Page, slug, table
+from winml.modelkit.render.pages.trace_diff import trace_diff_blocks
 from winml.modelkit.render.units import counted, ms, size
 
 if TYPE_CHECKING:
@@ -51,11 +52,6 @@ def _named(part: str, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
     return tuple(replace(b, name=f"{slug(part)}-{b.name}") if isinstance(b, Figure) else b for b in blocks)
 
 
-def model_name(model: str) -> str:
-    """The last part of a path, with both kinds of separators: a run may be of another system."""
-    return PurePath(model.replace("\\", "/")).name or model
-
-
 def interval(result: PerfResult) -> tuple[float, float] | None:
     """The interval of the median, where there is one."""
     known = result.latency_ms.interval
@@ -74,7 +70,15 @@ def _answer(result: PerfResult) -> str:
 
 def perf_blocks(result: PerfResult) -> tuple[Block, ...]:
     """Pictures and facts of one measurement."""
-    return (*distribution_figure(result), *_sessions(result), *placement_figure(result.placement), _facts(result))
+    trace, diff = result.op_trace, result.trace_diff
+    return (
+        *distribution_figure(result),
+        *_sessions(result),
+        *placement_figure(result.placement),
+        *(op_trace_blocks(trace) if trace is not None and trace.operators else ()),
+        *(() if diff is None else trace_diff_blocks(diff)),
+        _facts(result),
+    )
 
 
 def samples_ms(result: PerfResult) -> list[float]:

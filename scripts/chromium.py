@@ -1,4 +1,4 @@
-"""A headless Chromium that tests talk to through two pipes: no driver, no port, no package."""
+"""A headless Chromium that is talked to through two pipes: no driver, no port, no package."""
 
 from __future__ import annotations
 
@@ -207,9 +207,14 @@ class Page:
             if event.get("sessionId") == self._session and event.get("method") == "Network.requestWillBeSent"
         ]
 
-    def screenshot(self, place: Path) -> None:
-        content = self.send("Page.captureScreenshot", captureBeyondViewport=True)["data"]
-        place.write_bytes(base64.b64decode(content))
+    def screenshot(self, place: Path, height: int | None = None) -> None:
+        """The page as WebP, all of it or its first pixels."""
+        whole = self.send("Page.getLayoutMetrics")["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": whole["width"], "height": min(height or whole["height"], whole["height"])}
+        shot = self.send(
+            "Page.captureScreenshot", format="webp", quality=60, captureBeyondViewport=True, clip={**clip, "scale": 1}
+        )
+        place.write_bytes(base64.b64decode(shot["data"]))
 
 
 @contextlib.contextmanager
