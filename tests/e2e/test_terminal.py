@@ -52,6 +52,7 @@ QUICK_COMMANDS = (
     "ep remove openvino",
     "node --list --cluster dask://127.0.0.1:1",
     "perf --sample --taget cpu",
+    "dashboard missing",
 )
 """Quick enough to run whenever tests run."""
 COMMANDS = (

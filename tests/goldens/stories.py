@@ -90,6 +90,7 @@ STORIES: tuple[Story, ...] = (
             "init --sample --target nonsense --yes -o other",
         ),
     ),
+    Story("dashboard", ("dashboard missing", "dashboard conv.onnx", "dashboard --port 70000", "dashboard . other")),
     Story("completion", ("completion tcsh", "completion bash --overwrite")),
     Story(
         "export",

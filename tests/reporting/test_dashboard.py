@@ -446,6 +446,15 @@ def test_nothing_but_reading_is_possible(method: str, site: Site) -> None:
     assert (got.status, got.headers["allow"]) == (405, "GET, HEAD")
 
 
+def test_what_was_refused_is_said_once_and_in_one_line(site: Site) -> None:
+    for _ in range(3):
+        site.ask("/", entered=False, Host="evil.example\x1b[31m")
+    assert site.lines == ["refused a request for another host: evil.example\\x1b[31m"]
+    for number in range(300):
+        site.ask("/", Host=f"evil-{number}.example")
+    assert len(site.lines) == 200
+
+
 # What every answer has
 
 

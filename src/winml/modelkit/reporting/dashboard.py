@@ -54,6 +54,8 @@ _MOST_READ = 16 * 2**20
 _MOST_ANSWERS = 20_000
 _MOST_FOLLOWED = 16
 _MOST_ASKED = 20
+_NAMES = "surrogatepass"
+"""How names of files that are no UTF-8 are written in addresses and found again."""
 _ID = re.compile(r"[0-9a-f]{20}")
 _ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect width="16" height="16" rx="3" fill="#0a5ea8"/>'
@@ -89,6 +91,8 @@ class DashboardReady:
 def serve(request: DashboardRequest, on_ready: Callable[[DashboardReady], None], log: Callable[[str], None]) -> None:
     """Show runs until Ctrl-C or SIGTERM; `log` gets a line about what went wrong or was refused."""
     root = Path(request.root)
+    if root.is_file():
+        raise RequestError(f"`{root}` is a file", hint="name the folder it lies in; `winml report` shows one run")
     if not root.is_dir():
         raise RequestError(f"folder not found: `{root}`", hint=near_path(root))
     dashboard = Dashboard(root, log)
@@ -302,7 +306,7 @@ class Dashboard:
         except OSError as error:
             return _error_page(run, f"it cannot be opened: {error.strerror or error}"), None, False
         except Exception as error:  # noqa: BLE001 - a run that our pages cannot show must not take the list with it
-            self._log(f"`{run.name}` cannot be shown: {type(error).__name__}: {error}")
+            self._log(plain_text.one_line(f"`{run.name}` cannot be shown: {type(error).__name__}: {error}"))
             return _error_page(run, "it cannot be shown: a bug in winml, or a file that was changed"), None, True
 
     def _show_run(self, run: IndexedRun) -> Answer:
@@ -333,12 +337,15 @@ class Dashboard:
 
     def _files(self, run: IndexedRun) -> Table:
         files = _list_files(run)
-        links = [(os.fsdecode(name), f"/file/{run.id}/{quote(name)}", size) for name, (_, size) in files.items()]
+        start = f"/file/{run.id}/"
+        links = [(name, start + quote(name, errors=_NAMES), size) for name, (_, size) in files.items()]
         return view.files_table(links, is_partial=len(links) >= MOST_FILES)
 
     def _send_file(self, run: IndexedRun, name: str) -> Answer:
         """A file of a run, which is looked up among its files: no path is made from what was asked."""
-        found = _list_files(run).get(unquote_to_bytes(name))
+        with contextlib.suppress(UnicodeDecodeError):
+            name = unquote_to_bytes(name).decode("utf-8", _NAMES)
+        found = _list_files(run).get(name)
         if found is None:
             return self._refuse(HTTPStatus.NOT_FOUND, "This run has no such file.")
         path, _ = found
@@ -497,20 +504,20 @@ def _error_page(run: IndexedRun, message: str) -> Page:
     return Page(run.kind, run.name, said[:1].upper() + said[1:], more, "failed" if run.state == "failed" else "unknown")
 
 
-def _list_files(run: IndexedRun) -> dict[bytes, tuple[Path, int]]:
+def _list_files(run: IndexedRun) -> dict[str, tuple[Path, int]]:
     """The files of a run by their names: those in its folder, or the file itself and the trace written beside it."""
     if run.is_folder:
-        return {os.fsencode(name): (path, size) for name, path, size in list_below(run.path)}
+        return {name: (path, size) for name, path, size in list_below(run.path)}
     folder, trace = run.path.parent, f"{run.path.stem}_op_trace"
     found = {}
     for name in (run.path.name, f"{trace}.json", f"{trace}.perfetto.json"):
         with contextlib.suppress(OSError):
             seen = os.lstat(folder / name)
             if stat.S_ISREG(seen.st_mode):
-                found[os.fsencode(name)] = folder / name, seen.st_size
+                found[name] = folder / name, seen.st_size
     if not is_link(folder / trace):
         for name, path, size in list_below(folder / trace):
-            found[os.fsencode(f"{trace}/{name}")] = path, size
+            found[f"{trace}/{name}"] = path, size
     return found
 
 

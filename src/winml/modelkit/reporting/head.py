@@ -7,10 +7,14 @@ import json
 import re
 from typing import Any
 
-SHORT, LONG = 4 * 2**10, 64 * 2**10
+SHORT, LONG = 2**10, 64 * 2**10
 """Bytes that are read first, and again where they did not suffice."""
 _DEEPEST = 6
 _DECODER = json.JSONDecoder()
+_OPEN = re.compile(r"[ \t\r\n]*\{")
+_NAME = re.compile(r'[ \t\r\n]*"([^"\\]*)"[ \t\r\n]*:[ \t\r\n]*')
+"""A key without escapes, which our writers do not need: an object with others is known up to them."""
+_COMMA = re.compile(r"[ \t\r\n]*,")
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
@@ -25,18 +29,11 @@ def parse_head(raw: bytes) -> dict[str, Any]:
 
 def leading_keys(text: str) -> dict[str, Any]:
     """The keys of an object whose text may end anywhere; of a value that is cut off, what it begins with."""
-    at = _skip(text, 0)
-    if text[at : at + 1] != "{":
-        return {}
     found: dict[str, Any] = {}
-    _read_members(text, at + 1, _DEEPEST, found)
+    start = _OPEN.match(text)
+    if start is not None:
+        _read_members(text, start.end(), _DEEPEST, found)
     return found
-
-
-def _skip(text: str, at: int) -> int:
-    match = _SPACE.match(text, at)
-    assert match is not None  # it matches nothing, too
-    return match.end()
 
 
 def _read_value(text: str, at: int, depth: int) -> tuple[Any, int | None]:
@@ -58,23 +55,21 @@ def _read_value(text: str, at: int, depth: int) -> tuple[Any, int | None]:
 
 def _read_members(text: str, at: int, depth: int, into: dict[str, Any]) -> None:
     """Add the members that are there, up to the end of the text or of the object."""
-    with contextlib.suppress(ValueError, RecursionError, _Cut):
-        while True:
-            name, end = _DECODER.raw_decode(text, _skip(text, at))
-            at = _skip(text, end)
-            if not isinstance(name, str) or not text.startswith(":", at):
+    with contextlib.suppress(_Cut):
+        while (name := _NAME.match(text, at)) is not None:
+            into[name[1]], after = _read_value(text, name.end(), depth)
+            comma = None if after is None else _COMMA.match(text, after)
+            if comma is None:
                 return
-            into[name], after = _read_value(text, _skip(text, at + 1), depth)
-            if after is None or not text.startswith(",", at := _skip(text, after)):
-                return
-            at += 1
+            at = comma.end()
 
 
 def _read_items(text: str, at: int, depth: int, into: list[Any]) -> None:
     with contextlib.suppress(_Cut):
-        while True:
-            item, after = _read_value(text, _skip(text, at), depth)
+        while (space := _SPACE.match(text, at)) is not None:
+            item, after = _read_value(text, space.end(), depth)
             into.append(item)
-            if after is None or not text.startswith(",", at := _skip(text, after)):
+            comma = None if after is None else _COMMA.match(text, after)
+            if comma is None:
                 return
-            at += 1
+            at = comma.end()

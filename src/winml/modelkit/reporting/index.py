@@ -376,9 +376,10 @@ def _read_file(path: str | Path) -> _About | None:
     kind = _kind_or_reason(head, path)
     if kind is None or isinstance(kind, _About):
         return kind
-    if len(raw) == SHORT and not (_models(head) and _targets(head)):
-        head = parse_head(read_ends(path, LONG)[0])
     about = _About(_LABELS.get(kind, kind), _models(head), _targets(head))
+    if len(raw) == SHORT and not (about.models and about.targets):
+        head = parse_head(read_ends(path, LONG)[0])
+        about = replace(about, models=_models(head), targets=_targets(head))
     if not end.rstrip().endswith(b"}"):
         return replace(about, state="cannot be read", reason="it is cut off, or being written")
     if head.get("ok") is not False:

@@ -37,6 +37,8 @@ _HEAD_S = 10.0
 _ANSWER_S = 30.0
 """How long a client may take to read a piece of an answer."""
 _MOST_FIELDS = 300
+_MOST_LINES = 200
+"""Lines of the log; whoever floods us does not flood the terminal."""
 _DRAIN_S = 1.0
 _MOST_DRAINED = 2**20
 PLAIN = "text/plain; charset=utf-8"
@@ -97,10 +99,18 @@ class LocalServer(ThreadingHTTPServer):
     ) -> None:
         self.answer = answer
         self.token = token
-        self.log = log
+        self._write_line = log
+        self._said: set[str] = set()
         self._tickets: set[str] = set()
         self._places = threading.BoundedSemaphore(MOST_CLIENTS)
         super().__init__((ADDRESS, port), _Handler)
+
+    def log(self, line: str) -> None:
+        """Say something once: a page that was left open asks again and again."""
+        shown = plain_text.one_line(line)
+        if shown not in self._said and len(self._said) < _MOST_LINES:
+            self._said.add(shown)
+            self._write_line(shown)
 
     @property
     def port(self) -> int:
@@ -165,7 +175,7 @@ class LocalServer(ThreadingHTTPServer):
         """A client that went away is no problem; anything else is one line of the log, never a traceback."""
         error = sys.exception()
         if not isinstance(error, OSError):
-            self.log(f"a request ended in {type(error).__name__}: {plain_text.one_line(str(error))}")
+            self.log(f"a request ended in {type(error).__name__}: {error}")
 
 
 def same_secret(given: str, wanted: str) -> bool:
@@ -351,7 +361,7 @@ class _Handler(BaseHTTPRequestHandler):
                 answer.file.close()
 
     def _log(self, line: str) -> None:
-        self.server.log(plain_text.one_line(line))
+        self.server.log(line)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name of the standard library
         """Nothing for every request: a page that follows a run asks each second."""
