@@ -109,6 +109,7 @@ def test_the_list_shows_what_is_there_and_what_it_says(site: Site) -> None:
         ("sort=model", ["nightly/other.json", "perf.json"]),
         ("sort=size&order=up", ["perf.json", "nightly/other.json"]),
         ("page=99&sort=name", ["nightly/other.json", "perf.json"]),
+        ("q=&kind=&target=&state=&sort=name", ["nightly/other.json", "perf.json"]),
         ("page=-1&sort=nonsense&order=x&inside=7&with=..%2F..&q=%ff%00", []),
     ],
 )

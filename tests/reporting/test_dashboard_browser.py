@@ -78,6 +78,7 @@ def _wait(shown: Page, condition: str) -> None:
         ("/", ("light", "dark", "phone", "paper")),
         ("/run/{run}", ("light", "phone")),
         ("/models", ("dark", "phone")),
+        ("/findings", ("phone",)),
         ("/?with={run}&q=perf", ("light", "phone")),
     ],
 )
@@ -167,6 +168,21 @@ def test_a_run_that_grows_is_followed(
         assert "follows the run" in shown.run("document.getElementById('live').textContent")
         shutil.copy(BEFORE / "search" / "autoconfig.json", folder)
         _wait(shown, "document.getElementById('live').textContent === 'The run has ended.'")
+        assert _complaints(shown, site) == {}
+
+
+def test_the_page_of_a_search_shows_its_trials_as_they_come(site: Site, browser: Chromium, tmp_path: Path) -> None:
+    folder = tmp_path / "search"
+    folder.mkdir()
+    (folder / "journal.jsonl").write_bytes(b"".join(_SEARCH[:4]))
+    ids = "Array.from(document.querySelectorAll('main td:first-child')).map(cell => cell.textContent)"
+    with browser.page(site.server.address) as shown:
+        shown.go(f"http://{site.host}/run/{site.id('search')}")
+        assert "h1" in shown.run(ids)
+        assert "h2" not in shown.run(ids)
+        for count in (5, 7):
+            (folder / "journal.jsonl").write_bytes(b"".join(_SEARCH[:count]))
+            _wait(shown, f"{ids}.includes('h{count // 2}')")
         assert _complaints(shown, site) == {}
 
 

@@ -328,6 +328,16 @@ def test_a_link_in_the_place_of_a_file_that_a_page_is_read_from_is_found(tmp_pat
     assert find_link(knowledge) is None
     (knowledge.path / "findings" / "x.json").symlink_to(tmp_path)
     assert find_link(knowledge) == "x.json"
+    shutil.copytree(BEFORE / "contribution", tmp_path / "root" / "contribution")
+    contribution = _runs(tmp_path / "root")["contribution"]
+    assert find_link(contribution) is None
+    evidence = contribution.path / "evidence"
+    (evidence / "parity.json").unlink()
+    (evidence / "parity.json").symlink_to(BEFORE / "contribution" / "evidence" / "parity.json")
+    assert find_link(contribution) == "parity.json"
+    shutil.rmtree(evidence)
+    evidence.symlink_to(BEFORE / "contribution" / "evidence", target_is_directory=True)
+    assert find_link(contribution) == "evidence"
 
 
 @pytest.mark.symlink

@@ -60,6 +60,8 @@ _KEY_FILES = {
 }
 """The files in the folder of a run that its page is made from."""
 _JOURNALS = (JOURNAL, SEARCH_RESULT)
+_READ_WHOLE = {"kb": KNOWLEDGE, "contribution": ("evidence",)}
+"""Folders in the folder of a run of which readers open any file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,8 +205,9 @@ def find_link(run: IndexedRun) -> str | None:
 
     Readers follow links, so that one in the place of a journal would show a file from elsewhere.
     """
-    places = [run.path, *(run.path / part for part in KNOWLEDGE if run.kind == "kb")] if run.is_folder else []
-    wanted = {JOURNAL, SEARCH_RESULT, SWEEP, CONTRIBUTION, MANIFEST, *KNOWLEDGE}
+    parts = _READ_WHOLE.get(run.kind, ())
+    places = [run.path, *(run.path / part for part in parts)] if run.is_folder else []
+    wanted = {JOURNAL, SEARCH_RESULT, SWEEP, CONTRIBUTION, MANIFEST, *parts}
     for place in places:
         try:
             names = [path.name for path in place.iterdir()]

@@ -132,7 +132,7 @@ padding:0 1.25rem;color:var(--wk-soft);font-size:.9rem;overflow-wrap:anywhere}
 .ask label.check{flex-direction:row;align-items:center;gap:.4rem;min-height:2.4rem;font-size:.9rem}
 .ask input[type=search],.ask select{font:inherit;font-size:1rem;color:var(--wk-ink);background:var(--wk-paper);
 border:1px solid var(--wk-soft);border-radius:.3rem;padding:.3rem .5rem;width:100%;max-width:100%;height:2.4rem}
-.ask select{max-width:10rem}
+.ask select{max-width:10rem}.ask label.by{display:none}
 .do{font:inherit;font-size:.95rem;color:var(--wk-paper);background:var(--wk-main);border:1px solid var(--wk-main);
 border-radius:.3rem;padding:.3rem .9rem;cursor:pointer;min-height:2.4rem}
 .do:disabled{color:var(--wk-soft);background:var(--wk-shade);border-color:var(--wk-rule);cursor:default}
@@ -158,7 +158,8 @@ table.runs{table-layout:fixed}
 .runs th.is{width:8.3rem}.runs th.much{width:4.8rem}
 @media (max-width:1000px){.runs .much,.runs .of{display:none}}
 @media (max-width:640px){.follows,.crumbs{padding:0 1rem}nav.top .root{margin-left:0;flex-basis:100%}
-.ask label{flex:1 1 8rem}.ask select{max-width:none}.ask label.words,.ask label.check{flex-basis:100%}
+.ask label,.ask label.by{display:flex;flex:1 1 8rem}
+.ask select{max-width:none}.ask label.words,.ask label.check{flex-basis:100%}
 .runs,.runs tbody,.runs td{display:block}.runs thead,.runs tr:last-child .pick{display:none}
 .runs tbody{position:relative;padding:.6rem 0 .6rem 2rem;border-bottom:1px solid var(--wk-rule)}
 .runs tbody tr:last-child td{border:0}.runs tr{display:flex;flex-wrap:wrap;gap:.05rem .9rem}
@@ -362,8 +363,10 @@ def _notes(notes: Sequence[str]) -> str:
 
 def _form(found: RunList) -> str:
     query = found.query
-    kept = [(name, value) for name, value in query.fields() if name in ("sort", "order", "with")]
-    hidden = "".join(f'<input type="hidden" name="{name}" value="{safe(value)}">' for name, value in kept)
+    hidden = f'<input type="hidden" name="with" value="{safe(query.other)}">' if query.other else ""
+    orders = "".join(
+        f'<option value="{name}"{" selected" if name == query.sort else ""}>{name}</option>' for name in COLUMNS
+    )
     reset = '<a href="/">Show all</a>' if query.is_filtered else ""
     checked = " checked" if query.inside else ""
     return (
@@ -372,6 +375,7 @@ def _form(found: RunList) -> str:
         'placeholder="name, model, target"></label>'
         f"{_select('kind', 'Kind', query.kind, found.kinds)}{_select('target', 'Target', query.target, found.targets)}"
         f"{_select('state', 'State', query.state, found.states)}"
+        f'<label class="by">Sort by<select name="sort">{orders}</select></label>'
         f'<label class="check"><input type="checkbox" name="inside" value="1"{checked}>'
         "parts of a matrix or sweep, too</label>"
         f'{hidden}<button class="do quiet">Show</button>{reset}</form>'
