@@ -40,46 +40,42 @@ def _winml(*words: str, folder: Path, may_fail: bool = False) -> None:
 
 def _runs(folder: Path) -> dict[str, tuple[str, ...]]:
     """Name of a page -> the runs it is about; each is made when it is not there."""
-    qnn = importlib.util.find_spec("onnxruntime_qnn") is not None
+    from winml.modelkit import sample
+
+    model, test, calibration = str(sample.MODEL), str(sample.TEST), str(sample.CALIBRATION)
     made: dict[str, tuple[str, ...]] = {}
 
-    def need(name: str, path: str, *words: str, may_fail: bool = False) -> None:
+    def need(name: str, path: str, *words: str) -> None:
         if not (folder / path).exists():
-            _winml(*words, folder=folder, may_fail=may_fail)
+            _winml(*words, folder=folder, may_fail=True)
         if (folder / path).exists():
             made[name] = (path,)
 
-    need("perf", "perf.json", "perf", "--sample", "--sessions", "3", "-o", "perf.json")
-    need("op-trace", "trace_op_trace.json", "perf", "--sample", "--op-tracing", "basic", "-o", "trace.json")
-    need("build", "int8", "build", "--sample", "--target", "cpu", "--precision", "w8a8", "-o", "int8")
-    need("compare", "compare.json", "compare", "--sample", "int8", "-o", "compare.json", may_fail=True)
-    need("eval", "eval.json", "eval", "-m", "int8", "--sample-data", "-o", "eval.json", may_fail=True)
-    need("search", "search", "autoconfig", "--sample", "--budget", "90s", "-o", "search")
-    models = folder / "models"
-    models.mkdir(exist_ok=True)
-    if not any(models.iterdir()):
-        from winml.modelkit import sample
-
-        for name in ("digits", "digits-2", "digits-3"):
-            shutil.copy(sample.MODEL, models / f"{name}.onnx")
-    given = [word for path in sorted(models.iterdir()) for word in ("-m", f"models/{path.name}")]
-    need("matrix", "matrix", "matrix", "run", *given, "--targets", "cpu,qnn/npu,openvino/cpu", "-o", "matrix",
-         "--calibration", str(_calibration()), may_fail=True)  # fmt: skip
-    if qnn:
+    need("perf", "perf.json", "perf", "--sample", "--target", "cpu", "--sessions", "3", "-o", "perf.json")
+    need("op-trace", "trace_op_trace.json", "perf", "--sample", "--target", "cpu", "--iterations", "20", "--op-tracing",
+         "basic", "-o", "trace.json")  # fmt: skip
+    need("build", "int8", "build", "--sample", "--target", "cpu", "-p", "w8a8", "-o", "int8")
+    need("compare", "compare.json", "compare", model, "int8", "--target", "cpu", "-o", "compare.json")
+    need("eval", "eval.json", "eval", "-m", "int8", "--reference", model, "--data", test, "--task",
+         "image-classification", "--max-drop", "0.02", "-o", "eval.json")  # fmt: skip
+    need("search", "search", "autoconfig", "--sample", "--target", "cpu", "--budget", "90s", "-o", "search")
+    if importlib.util.find_spec("onnxruntime_qnn") is not None:
+        need("build-npu", "npu", "build", "--sample", "--target", "qnn/npu", "-o", "npu")
         need("op-trace-npu", "npu_op_trace.json", "perf", "-m", "npu", "--target", "qnn/npu", "--op-tracing", "detail",
              "-o", "npu.json")  # fmt: skip
+    models = folder / "models"
+    models.mkdir(exist_ok=True)
+    for name in ("digits", "digits-again", "digits-copy"):
+        shutil.copy(sample.MODEL, models / f"{name}.onnx")
+    listed = [word for path in sorted(models.iterdir()) for word in ("-m", f"models/{path.name}")]
+    need("matrix", "matrix", "matrix", "run", *listed, "--targets", "cpu,qnn/npu,dml/gpu", "--calibration", calibration,
+         "--run-stamp", "gallery", "--feed", "folder:feed", "-o", "matrix")  # fmt: skip
     contribution = ROOT / "tests/goldens/before/contribution"
     if contribution.is_dir():
         made["contribution"] = (str(contribution),)
     if "op-trace" in made and "op-trace-npu" in made:
         made["two-traces"] = (*made["op-trace"], *made["op-trace-npu"])
     return made
-
-
-def _calibration() -> Path:
-    from winml.modelkit import sample
-
-    return Path(sample.CALIBRATION)
 
 
 def _pages(folder: Path, runs: dict[str, tuple[str, ...]]) -> list[str]:

@@ -36,6 +36,7 @@ IN_DEPTH: dict[str, tuple[str, ...]] = {
     "optimize": ("optimize",),
     "perf": ("measuring", "tracing"),
     "quantize": ("quantize",),
+    "report": ("report",),
     "skill": ("model-support",),
     "support": ("model-support",),
     "sys": ("windows",),

@@ -53,6 +53,7 @@ QUICK_COMMANDS = (
     "node --list --cluster dask://127.0.0.1:1",
     "perf --sample --taget cpu",
     "dashboard missing",
+    "report {tests}/goldens/before/search -o search.html",
 )
 """Quick enough to run whenever tests run."""
 COMMANDS = (
