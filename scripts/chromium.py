@@ -19,6 +19,8 @@ from typing import Any
 from filelock import FileLock
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+MOST_HEIGHT = 16_000
+"""Pixels that a picture may be high: WebP ends at 16,383."""
 PATIENCE_S = 120
 """How long an answer may take on a busy machine; only then is the browser taken for dead."""
 
@@ -210,7 +212,8 @@ class Page:
     def screenshot(self, place: Path, height: int | None = None) -> None:
         """The page as WebP, all of it or its first pixels."""
         whole = self.send("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": whole["width"], "height": min(height or whole["height"], whole["height"])}
+        shown = min(height or whole["height"], whole["height"], MOST_HEIGHT)
+        clip = {"x": 0, "y": 0, "width": whole["width"], "height": shown}
         shot = self.send(
             "Page.captureScreenshot", format="webp", quality=60, captureBeyondViewport=True, clip={**clip, "scale": 1}
         )

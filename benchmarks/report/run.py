@@ -69,7 +69,7 @@ def matrix_of(count: int) -> Run:
     run = read_run(BEFORE / "matrix")
     known = run.value.cells
     cells = tuple(
-        replace(known[i % len(known)], model=f"{known[i % len(known)].model}-{i // len(known)}") for i in range(count)
+        replace(known[i % len(known)], hf_id=f"{known[i % len(known)].hf_id}-{i // len(known)}") for i in range(count)
     )
     return replace(run, value=replace(run.value, cells=cells))
 

@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from chromium import Chromium, chromium, find_chromium  # noqa: E402 - beside this folder
 
 IMAGES = ROOT / "docs" / "images"
-IN_DOCS = ("perf", "op-trace", "compare", "search", "matrix")
+IN_DOCS = ("op-trace-npu", "compare", "search")
 """Pages whose screenshots are in the documentation."""
 WIDTH = 960
 PHONE = 360

@@ -13,8 +13,8 @@ from winml.modelkit.render.figures.text_size import shorten, text_width
 ROW = 36.0
 """Height of a row."""
 _MOST_LABEL = 220.0
-_MOST_DOTS = 200
-"""Values that are drawn per row; of more, every n-th of them in order."""
+_MOST_DOTS = 600
+"""Values that are drawn in all rows together; of more, every n-th of them in order."""
 _LONG = 6.0
 """An axis whose end is more than so many times its begin is logarithmic."""
 _BEYOND = 3.0
@@ -74,7 +74,15 @@ def dot_figure(
         canvas.text(min(max(x, half + 1), width - half - 1), top - 10, line[1], anchor="middle", class_="wk-note")
     for number, (row, label) in enumerate(zip(rows, labels, strict=True)):
         y = top + row_height * (number + 1) - ROW / 2
-        draw_row(canvas, scale, row, label, top + row_height * number + FONT if narrow else y + FONT * 0.35, y)
+        draw_row(
+            canvas,
+            scale,
+            row,
+            label,
+            top + row_height * number + FONT if narrow else y + FONT * 0.35,
+            y,
+            drawn_every(rows),
+        )
     return canvas.svg(title)
 
 
@@ -93,11 +101,15 @@ def row_scale(
     return Scale(*padded_range([*known, *bounds]), start, end)
 
 
-def draw_row(canvas: Canvas, scale: Scale, row: DotRow, label: str, baseline: float, y: float) -> None:
-    """A row, with its texts on a line and its dots at a height."""
+def drawn_every(rows: Sequence[DotRow]) -> int:
+    """Of how many values one is drawn."""
+    return -(-sum(len(row.values) for row in rows) // _MOST_DOTS) or 1
+
+
+def draw_row(canvas: Canvas, scale: Scale, row: DotRow, label: str, baseline: float, y: float, every: int = 1) -> None:
+    """A row, with its texts on a line and every n-th of its dots at a height."""
     canvas.text(0, baseline, label, class_="wk-label wk-halo" + (" wk-strong" if row.marked else ""))
     with canvas.mark(row.description, class_=f"wk-mark wk-{row.role}"):
-        every = -(-len(row.values) // _MOST_DOTS) or 1
         for number, value in enumerate(row.values[::every]):
             canvas.add(
                 "circle", cx=scale.at(value), cy=y + (number % 5 - 2) * 2.5, r=2.5, class_="wk-round", stroke="none"

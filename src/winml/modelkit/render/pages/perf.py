@@ -10,7 +10,7 @@ from winml.modelkit.core.measurement import NS_PER_MS
 from winml.modelkit.core.statistics import median
 from winml.modelkit.render.figures.distribution import latency_figure
 from winml.modelkit.render.figures.distribution import sentence as latency_sentence
-from winml.modelkit.render.figures.dots import DotRow, dot_figure
+from winml.modelkit.render.figures.dots import DotRow, dot_figure, drawn_every
 from winml.modelkit.render.pages.common import environment_facts, model_name, notices, placement_figure
 from winml.modelkit.render.pages.op_trace import op_trace_blocks
 from winml.modelkit.render.pages.page import Block, Facts, Figure, Group, Page, slug, table
@@ -121,6 +121,9 @@ def _sessions(result: PerfResult) -> tuple[Block, ...]:
         f"Medians of {len(rows)} sessions in fresh processes lie between {ms(low)} and {ms(high)}: "
         f"the slowest took {high / low:.2f} times as long as the fastest."
     )
+    every = drawn_every(rows)
+    if every > 1:
+        sentence += f" One of {every} runs is drawn."
     return (Figure("sessions", "Sessions", sentence, lambda width: dot_figure(rows, "ms per run", sentence, width)),)
 
 
