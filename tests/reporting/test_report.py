@@ -114,7 +114,7 @@ def test_markdown_and_pictures_go_to_stdout(tmp_path: Path, capsys: pytest.Captu
         (["--svg", "latency", "--markdown"], "`--markdown` cannot be combined with `--svg`"),
         (["--markdown", "--open"], "`--markdown` cannot be combined with `--open`"),
         (["--svg", "latency", "--open"], "`--open` opens a file"),
-        (["-o", "no/such/folder/x.html"], "no/such/folder"),
+        (["-o", "no/such/folder/x.html"], str(Path("no/such/folder"))),
     ],
 )
 def test_words_that_make_no_sense_are_refused(
