@@ -411,7 +411,8 @@ def test_the_token_is_exchanged_for_a_cookie_and_leaves_the_address(site: Site) 
     assert site.ask("/", entered=False, Cookie=f"a=b; {cookie.partition(';')[0]}").status == 200
     deep = site.ask(f"/models?x=1&token={TOKEN}", entered=False)
     assert deep.headers["location"] == "/models?x=1"
-    assert site.ask(f"//evil.example/?token={TOKEN}", entered=False).headers["location"] == "/evil.example/"
+    for path in ("//evil.example/", "/%2fevil.example/", "/%5c%5Cevil.example/", "/%2F%5c/evil.example/"):
+        assert site.ask(f"{path}?token={TOKEN}", entered=False).headers["location"] == "/evil.example/", path
 
 
 def test_a_ticket_for_a_browser_works_once(site: Site) -> None:

@@ -317,7 +317,9 @@ class _Handler(BaseHTTPRequestHandler):
                 "the token in this address is not that of this dashboard; it changes at each start"
             )
         rest = urlencode([(name, value) for name, found in query.items() if name != "token" for value in found])
-        headers = {"Location": quote(unquote(path), safe="/") + (f"?{rest}" if rest else "")}
+        # One slash: `//name` would lead to another host.
+        place = "/" + quote(unquote(path).lstrip("/\\"), safe="/")
+        headers = {"Location": place + (f"?{rest}" if rest else "")}
         if self.server.token is not None:
             headers["Set-Cookie"] = f"{self.server.cookie}={self.server.token}; Path=/; HttpOnly; SameSite=Strict"
         return plain_answer(HTTPStatus.SEE_OTHER, "go on without the token", **headers)
