@@ -43,6 +43,15 @@ def test_the_answer_is_the_champion_with_everything_it_gains_and_costs() -> None
     check_page(page)
 
 
+def test_rounds_of_the_race_are_dots_where_the_journal_has_them() -> None:
+    rounds = {"h1": (2.9, 3.0, 3.1), "h99": (1.0, 1.0)}
+    drawn, without = (figure_of(autoconfig_page(EVERYTHING, found), "trials") for found in (rounds, {}))
+    assert drawn.draw(NARROW).count("<circle") == without.draw(NARROW).count("<circle") + 3
+    assert "rounds of the race" in drawn.sentence
+    assert "rounds of the race" not in without.sentence
+    check_page(autoconfig_page(EVERYTHING, rounds))
+
+
 @pytest.mark.parametrize(
     ("result", "state", "words"),
     [

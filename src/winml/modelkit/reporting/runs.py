@@ -84,7 +84,7 @@ class Run:
     """What was given."""
     value: Any
     beside: tuple[Any, ...] = ()
-    """What its page shows besides the value: the commands of a contribution."""
+    """What its page shows besides the value: rounds of a search, commands of a contribution."""
     failure: str | None = None
     """Why the command failed that wrote all of its result anyway, as a comparison whose gate is not met."""
     finished: bool = True
@@ -242,7 +242,7 @@ def _kind_of_journal(path: Path) -> str:
 def _read_folder(path: Path) -> Run:
     kind = _kind_of_folder(path)
     value = _FOLDERS[kind](path)
-    beside = (_evidence(path, value),) if kind == "contribution" else ()
+    beside = (_BESIDE[kind](path, value),) if kind in _BESIDE else ()
     return Run(kind, path, value, beside, finished=_is_finished(kind, value))
 
 
@@ -261,6 +261,14 @@ def _is_finished(kind: str, value: Any) -> bool:
     if kind == "matrix-status":
         return bool(value.progress.pending == 0)
     return True
+
+
+def _rounds(path: Path, result: Any) -> Any:
+    """The rounds of the race of a search, where its journal is there."""
+    return load_class("search.run_folder:read_rounds")(path)
+
+
+_BESIDE: dict[str, Callable[[Path, Any], Any]] = {"autoconfig": _rounds, "contribution": _evidence}
 
 
 def _search(path: Path) -> Any:

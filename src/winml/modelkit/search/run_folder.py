@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Iterable
 from dataclasses import astuple, fields
@@ -19,6 +20,7 @@ from winml.modelkit.findings import draft as kb_draft
 from winml.modelkit.search.records import JOURNAL, StudyRecord, read_records, replay
 from winml.modelkit.search.result import SearchResult, SearchSession, TableRow, TrialResult, result_of_journal
 from winml.modelkit.search.strategy import State
+from winml.modelkit.search.trial import EXACT
 from winml.modelkit.store import atomic, journal
 
 RESULTS = "results.tsv"
@@ -63,6 +65,13 @@ def read_state(folder: Path) -> tuple[StudyRecord | None, State]:
     if not isinstance(records[0], StudyRecord):
         raise RequestError(f"`{path}` is not the journal of a search")
     return records[0], replay(records)
+
+
+def read_rounds(folder: Path) -> dict[str, tuple[float, ...]]:
+    """By trial, how many times as fast as the baseline it was in each round of the race; from the journal."""
+    _, state = read_state(folder)
+    timed = [trial for trial in state.trials if trial.series is not None and trial.series.metric != EXACT]
+    return {trial.id: tuple(map(math.exp, trial.series.deciding)) for trial in timed if trial.series is not None}
 
 
 class SearchFolder:
@@ -117,7 +126,7 @@ class SearchFolder:
         from winml.modelkit.render.pages.markdown import page_markdown
 
         write_json(self.path / RESULT, to_json(result))
-        page = autoconfig_page(result)
+        page = autoconfig_page(result, read_rounds(self.path))
         atomic.write_bytes(self.path / "report.md", page_markdown(page).encode())
         atomic.write_bytes(self.path / "report.html", page_html(page).encode())
 

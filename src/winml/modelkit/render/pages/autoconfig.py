@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from winml.modelkit.core.environment import Environment
@@ -54,8 +55,11 @@ _MOST_POINTS = 200
 _PROVEN = frozenset({"kept", "confirmed"})
 
 
-def autoconfig_page(result: SearchResult) -> Page:
-    """Which config is best, what it changes, what else was tried and why it ended."""
+def autoconfig_page(result: SearchResult, rounds: Mapping[str, Sequence[float]] = MappingProxyType({})) -> Page:
+    """Which config is best, what it changes, what else was tried and why it ended.
+
+    `rounds` is how many times as fast as the baseline a trial was in each round; the journal of a search has it.
+    """
     best = result.champion
     return Page(
         "autoconfig",
@@ -64,7 +68,7 @@ def autoconfig_page(result: SearchResult) -> Page:
         (
             *notices([note for note in result.notes if note != result.gate.words], "note"),
             *_champion(best),
-            *_trials_figure(result),
+            *_trials_figure(result, rounds),
             *_front_figure(result),
             *_size_figure(result),
             *_course_figure(result),
@@ -133,12 +137,16 @@ def _ranked(result: SearchResult) -> list[TrialResult]:
     return sorted((t for t in result.trials if t.outcome != "baseline"), key=lambda trial: -rank(trial))
 
 
-def _trials_figure(result: SearchResult) -> tuple[Block, ...]:
+def _trials_figure(result: SearchResult, rounds: Mapping[str, Sequence[float]]) -> tuple[Block, ...]:
     measured = [t for t in _ranked(result) if t.deciding_verdict is not None and gain_value(result, t) is not None]
-    rows = [_dot(result, trial) for trial in measured[:_SHOWN]]
+    rows = [_dot(result, trial, rounds.get(trial.id, ())) for trial in measured[:_SHOWN]]
     if not rows:
         return ()
     sentence = _trials_sentence(result, measured)
+    if any(len(row.values) > 1 for row in rows):
+        sentence += (
+            " Small dots are rounds of the race; a config that won it was measured again, which is the large one."
+        )
     line = (1.0, "same speed") if is_timed(result) else (0.0, "as the baseline")
     axis = GAINS[result.objective].removesuffix(", logarithmic")
 
@@ -148,7 +156,7 @@ def _trials_figure(result: SearchResult) -> tuple[Block, ...]:
     return (Figure("trials", "What every config gains", sentence, draw),)
 
 
-def _dot(result: SearchResult, trial: TrialResult) -> DotRow:
+def _dot(result: SearchResult, trial: TrialResult, rounds: Sequence[float]) -> DotRow:
     value, style = gain_value(result, trial), STATES[trial.state]
     assert value is not None
     taken = f", {counted(trial.rounds, 'round')}" if trial.rounds > 1 else ""
@@ -158,7 +166,7 @@ def _dot(result: SearchResult, trial: TrialResult) -> DotRow:
         value,
         f"{gain(trial.deciding_verdict)} {STATE_GLYPHS[style]}",
         gain_bounds(result, trial),
-        (),
+        tuple(rounds),
         STATE_ROLES[style],
         result.champion is not None and trial.id == result.champion.trial.id,
     )
