@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+import chromium
 import hypothesis
 import pytest
 
-import chromium
 import cluster_zoo
 import fake_sdk
 import feed_zoo

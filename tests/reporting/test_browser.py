@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from chromium import Chromium, chromium
 
 import page_checks
-from chromium import Chromium, chromium
 from winml.modelkit.render.pages.html import document, page_html
 from winml.modelkit.render.pages.page import figures
 from winml.modelkit.reporting.command import ReportRequest, make_page, report
