@@ -15,7 +15,7 @@ import page_checks
 from winml.modelkit.render.pages.html import document, page_html
 from winml.modelkit.render.pages.page import figures
 from winml.modelkit.reporting.command import ReportRequest, make_page, report
-from winml.modelkit.reporting.runs import Run, read_run
+from winml.modelkit.reporting.runs import Run, read_known_findings, read_run
 
 pytestmark = [
     pytest.mark.chromium,
@@ -62,6 +62,34 @@ def test_a_page_is_right_in_every_view(name: str, browser: Chromium, tmp_path: P
             if figures(page):
                 assert shown.run(page_checks.MARKS), "no mark is seen"
     assert found == {}
+
+
+def test_all_findings_are_right_in_every_view(browser: Chromium, tmp_path: Path) -> None:
+    address = _written(tmp_path, page_html(make_page(read_known_findings())))
+    for settings in VIEWS.values():
+        with browser.page(address, **settings) as shown:  # type: ignore[arg-type]
+            assert page_checks.complaints(shown) == {}
+
+
+def test_the_bars_of_a_measurement_are_all_of_its_runs(browser: Chromium, tmp_path: Path) -> None:
+    run = read_run(BEFORE / "perf.json")
+    counted = sum(len(one.wall_ns) for one in run.value.measurement.rounds)
+    bars = "Array.from(document.querySelectorAll('[data-figure=latency] .wide .wk-mark'))"
+    with browser.page(_written(tmp_path, page_html(make_page(run)))) as shown:
+        said = shown.run(f"{bars}.map(m => m.getAttribute('aria-label'))")
+        assert sum(int(one.split()[0]) for one in said) == counted
+        # A bar is as high as its runs are many.
+        heights = shown.run(f"{bars}.map(m => m.querySelector('rect').getBoundingClientRect().height)")
+        per_run = [height / int(one.split()[0]) for height, one in zip(heights, said, strict=True)]
+        assert max(per_run) - min(per_run) < 0.05 * max(per_run)
+
+
+def test_two_traces_side_by_side_are_right_in_every_view(browser: Chromium, tmp_path: Path) -> None:
+    paths = (str(BEFORE / "perf_op_trace.json"), str(BEFORE / "small_op_trace.json"))
+    address = _written(tmp_path, report(ReportRequest(paths)).text or "")
+    for settings in VIEWS.values():
+        with browser.page(address, **settings) as shown:  # type: ignore[arg-type]
+            assert page_checks.complaints(shown) == {}
 
 
 def test_two_runs_side_by_side_are_right_in_every_view(browser: Chromium, tmp_path: Path) -> None:
