@@ -113,7 +113,14 @@ def test_a_family_exports_and_agrees_with_pytorch(name: str, exports: Exports) -
     assert not any(n[:1] == "s" and n[1:].isdigit() for n in names), "the exporter's symbols are renamed"
 
 
-@pytest.mark.parametrize("name", hf_zoo.GENERATING)
+QUICK_TO_GENERATE = ("t5", "qwen2")
+"""An encoder with a decoder, and a decoder alone: the others are exported in the same two ways, 40 s each."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in QUICK_TO_GENERATE else pytest.mark.slow) for name in hf_zoo.GENERATING],
+)
 def test_parts_together_say_what_pytorch_says(name: str, exports: Exports) -> None:
     folder = exports.composite(name)
     with np.load(exports.models / name / hf_zoo.ANSWER) as stored:
