@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from chromium import Page
 
+VIEWS: dict[str, dict[str, str | int]] = {
+    "light": {},
+    "dark": {"scheme": "dark"},
+    "phone": {"width": 360},
+    "paper": {"media": "print"},
+}
+"""How a page is looked at."""
+
 OVERFLOW = """
 (() => {
   const wide = document.documentElement.clientWidth;

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from chromium import Chromium, chromium
+from chromium import Chromium
 
 import page_checks
 from winml.modelkit.render.pages.html import document, page_html
@@ -28,18 +27,6 @@ REPORTED = (
     "perf.json", "perf_op_trace.json", "compare.json", "eval.json", "search", "stopped-search", "sweep", "matrix",
     "contribution", "int8",
 )  # fmt: skip
-VIEWS: dict[str, dict[str, str | int]] = {
-    "light": {},
-    "dark": {"scheme": "dark"},
-    "phone": {"width": 360},
-    "paper": {"media": "print"},
-}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Chromium]:
-    with chromium() as started:
-        yield started
 
 
 def _written(folder: Path, text: str) -> str:
@@ -54,7 +41,7 @@ def test_a_page_is_right_in_every_view(name: str, browser: Chromium, tmp_path: P
     page = make_page(run)
     address = _written(tmp_path, page_html(page, "footer"))
     found = {}
-    for view, settings in VIEWS.items():
+    for view, settings in page_checks.VIEWS.items():
         with browser.page(address, **settings) as shown:  # type: ignore[arg-type]
             wrong = page_checks.complaints(shown)
             if wrong:
@@ -66,7 +53,7 @@ def test_a_page_is_right_in_every_view(name: str, browser: Chromium, tmp_path: P
 
 def test_all_findings_are_right_in_every_view(browser: Chromium, tmp_path: Path) -> None:
     address = _written(tmp_path, page_html(make_page(read_known_findings())))
-    for settings in VIEWS.values():
+    for settings in page_checks.VIEWS.values():
         with browser.page(address, **settings) as shown:  # type: ignore[arg-type]
             assert page_checks.complaints(shown) == {}
 
@@ -87,7 +74,7 @@ def test_the_bars_of_a_measurement_are_all_of_its_runs(browser: Chromium, tmp_pa
 def test_two_traces_side_by_side_are_right_in_every_view(browser: Chromium, tmp_path: Path) -> None:
     paths = (str(BEFORE / "perf_op_trace.json"), str(BEFORE / "small_op_trace.json"))
     address = _written(tmp_path, report(ReportRequest(paths)).text or "")
-    for settings in VIEWS.values():
+    for settings in page_checks.VIEWS.values():
         with browser.page(address, **settings) as shown:  # type: ignore[arg-type]
             assert page_checks.complaints(shown) == {}
 
@@ -96,7 +83,7 @@ def test_two_runs_side_by_side_are_right_in_every_view(browser: Chromium, tmp_pa
     shutil.copy(BEFORE / "perf.json", tmp_path / "other.json")
     made = report(ReportRequest((str(BEFORE / "perf.json"), str(tmp_path / "other.json"))))
     address = _written(tmp_path, made.text or "")
-    for settings in VIEWS.values():
+    for settings in page_checks.VIEWS.values():
         with browser.page(address, **settings) as shown:  # type: ignore[arg-type]
             assert page_checks.complaints(shown) == {}
 

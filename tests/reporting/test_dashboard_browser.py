@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chromium import Chromium, Page, chromium
+from chromium import Chromium, Page
 
 import page_checks
 from dashboard_site import BEFORE, HOSTILE, PERF, Site
@@ -24,19 +24,6 @@ pytestmark = [
     pytest.mark.posix("Chromium is talked to through pipes of POSIX"),
     pytest.mark.xdist_group("chromium"),
 ]
-
-VIEWS: dict[str, dict[str, str | int]] = {
-    "light": {},
-    "dark": {"scheme": "dark"},
-    "phone": {"width": 360},
-    "paper": {"media": "print"},
-}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Chromium]:
-    with chromium() as started:
-        yield started
 
 
 @pytest.fixture
@@ -88,7 +75,7 @@ def test_a_page_is_right_in_every_view(path: str, views: tuple[str, ...], site: 
         pass  # the cookie is there from now on
     found = {}
     for view in views:
-        with browser.page(address, **VIEWS[view]) as shown:  # type: ignore[arg-type]
+        with browser.page(address, **page_checks.VIEWS[view]) as shown:  # type: ignore[arg-type]
             wrong = _complaints(shown, site)
             if wrong:
                 found[view] = wrong

@@ -4,41 +4,17 @@ from __future__ import annotations
 
 import random
 import xml.etree.ElementTree as ET
-from itertools import combinations
 
 import pytest
 
-from winml.modelkit.render.figures.canvas import Box, Canvas, text_box
+from pictures import SVG, check_picture
+from winml.modelkit.render.figures.canvas import Canvas
 from winml.modelkit.render.figures.distribution import latency_figure
 from winml.modelkit.render.figures.pareto import Point, front, pareto_figure
 from winml.modelkit.render.figures.pictures import with_style
 from winml.modelkit.render.figures.speedups import SpeedupRow, speedup_figure
 from winml.modelkit.render.figures.style import DARK, LIGHT
 from winml.modelkit.render.figures.text_size import shorten, text_width
-
-SVG = "{http://www.w3.org/2000/svg}"
-
-
-def _texts(picture: str) -> list[tuple[str, Box]]:
-    found = []
-    for one in ET.fromstring(picture).iter(f"{SVG}text"):
-        at = one.attrib
-        box = text_box(float(at["x"]), float(at["y"]), one.text or "", at["text-anchor"], float(at["font-size"]))  # type: ignore[arg-type]
-        found.append((one.text or "", box))
-    return found
-
-
-def _check(picture: str) -> list[str]:
-    """The texts of a picture, none of which touches another or the frame."""
-    root = ET.fromstring(picture)
-    _, _, width, height = map(float, root.attrib["viewBox"].split())
-    texts = _texts(picture)
-    assert [f"{a} | {b}" for (a, one), (b, other) in combinations(texts, 2) if one.meets(other)] == []
-    assert [text for text, box in texts if not box.inside(width + 1, height)] == []
-    for circle in root.iter(f"{SVG}circle"):
-        assert 0 <= float(circle.attrib["cx"]) <= width
-        assert 0 <= float(circle.attrib["cy"]) <= height
-    return [text for text, _ in texts]
 
 
 def _points(number: int) -> list[Point]:
@@ -55,7 +31,7 @@ def _points(number: int) -> list[Point]:
 @pytest.mark.parametrize("number", [1, 2, 7, 40, 300])
 def test_configs_are_drawn_without_labels_that_touch(number: int) -> None:
     points = _points(number)
-    texts = _check(pareto_figure(points, "time saved, %", "accuracy"))
+    texts = check_picture(pareto_figure(points, "time saved, %", "accuracy"))
     named = [text for text in texts if text.startswith("h")]
     assert len(named) >= min(number, 3)
     assert {"time saved, %", "accuracy"} <= set(texts)
@@ -82,7 +58,7 @@ def _row(label: str, speedup: float | None, interval: tuple[float, float] | None
 
 def test_candidates_are_drawn_at_their_speed_with_their_interval() -> None:
     picture = speedup_figure([_row("int8", 2.0, (1.9, 2.1)), _row("fp16", 0.5, (0.4, 0.6))], "fp32")
-    texts = _check(picture)
+    texts = check_picture(picture)
     assert {"int8", "fp16", "2.00x faster ✓", "2.00x slower ✓", "same speed"} <= set(texts)
     marks = [one.attrib["aria-label"] for one in ET.fromstring(picture).iter(f"{SVG}g")]
     assert marks == [
@@ -100,13 +76,13 @@ def test_candidates_are_drawn_at_their_speed_with_their_interval() -> None:
     ],
 )
 def test_extreme_candidates_stay_in_the_frame(rows: list[SpeedupRow]) -> None:
-    _check(speedup_figure(rows, "b" * 300))
+    check_picture(speedup_figure(rows, "b" * 300))
 
 
 def test_a_long_tail_has_a_logarithmic_axis() -> None:
-    texts = _check(latency_figure([1.0] * 90 + [2.0] * 9 + [400.0], {"p50": 1.0, "p90": 2.0, "p99": 2.0}))
+    texts = check_picture(latency_figure([1.0] * 90 + [2.0] * 9 + [400.0], {"p50": 1.0, "p90": 2.0, "p99": 2.0}))
     assert "ms per run, logarithmic" in texts
-    texts = _check(latency_figure([1.0, 1.1, 1.2], {"p50": 1.1, "p90": 1.2, "p99": 1.2}))
+    texts = check_picture(latency_figure([1.0, 1.1, 1.2], {"p50": 1.1, "p90": 1.2, "p99": 1.2}))
     assert "ms per run" in texts
     assert {"p50 1.1 ms", "p90 1.2 ms", "p99 1.2 ms"} <= set(texts)
 

@@ -38,7 +38,7 @@ def build_blocks(result: BuildResult) -> tuple[Block, ...]:
         *_times(result.stages, result.proof, result.seconds),
         *_analysis(result),
         *notices(result.notes, "note"),
-        _stage_table(result.stages),
+        _stage_table(result.stages, [(one.file, one.digest, "") for one in result.stages]),
         _facts(result),
     )
 
@@ -84,7 +84,9 @@ def manifest_page(manifest: BuildManifest) -> Page:
         *(() if proof is None else (*_agreement(proof), *_placement(proof))),
         *_times(manifest.stages, proof, manifest.seconds),
         *_sizes(manifest.stages),
-        _record_table(manifest.stages),
+        _stage_table(
+            manifest.stages, [(one.artifact.main, one.artifact.digest, _libraries(one)) for one in manifest.stages]
+        ),
         _manifest_facts(manifest),
     )
     status = "Nothing is known of a proof" if proof is None else _proof_words(proof)
@@ -203,45 +205,23 @@ def _stage_bar(stage: BuildStage | StageRecord) -> Bar:
     return Bar(stage.stage, said, stage.seconds, (text,), stage.reason, "plain" if hit else "main", faint=hit)
 
 
-def _stage_table(stages: Sequence[BuildStage]) -> Block:
+def _stage_table(stages: Sequence[BuildStage | StageRecord], made: Sequence[tuple[str, str, str]]) -> Block:
+    """`made` is file, digest and libraries of every stage; only the record in a folder has the libraries."""
     if not stages:
         return Facts("Stages", (("stages", "none ran: the artifact is the model itself"),))
-    rows = [
-        (
-            one.stage,
-            "from the cache" if one.cache == "hit" else "ran",
-            Cell(f"{one.seconds:.2f}", sort=one.seconds),
-            one.file,
-            one.digest[:_SHORT_DIGEST],
-            one.reason,
-        )
-        for one in stages
-    ]
-    head = ("stage", "how", "seconds", "file", "digest", "why")
-    hits = sum(one.cache == "hit" for one in stages)
-    folded = f"{counted(len(stages), 'stage')}, {hits} from the cache"
-    return table("Stages", head, rows, numeric=(2,), folded=folded)
-
-
-def _record_table(stages: Sequence[StageRecord]) -> Block:
-    if not stages:
-        return Facts("Stages", (("stages", "none ran: the artifact is the model itself"),))
-    rows = [
-        (
-            one.stage,
-            "from the cache" if one.cache == "hit" else "ran",
-            Cell(f"{one.seconds:.2f}", sort=one.seconds),
-            one.artifact.main,
-            one.artifact.digest[:_SHORT_DIGEST],
-            ", ".join(f"{name} {version}" for name, version in one.libraries.items()),
-            one.reason,
-        )
-        for one in stages
-    ]
+    rows = []
+    for one, (file, digest, libraries) in zip(stages, made, strict=True):
+        how = "from the cache" if one.cache == "hit" else "ran"
+        seconds = Cell(f"{one.seconds:.2f}", sort=one.seconds)
+        rows.append((one.stage, how, seconds, file, digest[:_SHORT_DIGEST], libraries, one.reason))
     head = ("stage", "how", "seconds", "file", "digest", "libraries", "why")
     hits = sum(one.cache == "hit" for one in stages)
     folded = f"{counted(len(stages), 'stage')}, {hits} from the cache"
     return table("Stages", head, rows, numeric=(2,), folded=folded)
+
+
+def _libraries(stage: StageRecord) -> str:
+    return ", ".join(f"{name} {version}" for name, version in stage.libraries.items())
 
 
 def _sizes(stages: Sequence[StageRecord]) -> tuple[Block, ...]:
