@@ -38,7 +38,7 @@ from winml.modelkit.reporting.index import STATES, Index, IndexedRun, Stamp, fin
 from winml.modelkit.reporting.pairs import pair_page
 from winml.modelkit.reporting.runs import Run, read_known_findings, read_run
 from winml.modelkit.reporting.served_files import MOST_FILES, check_inside, is_link, list_below, open_inside
-from winml.modelkit.reporting.web_server import Answer, Request, open_server
+from winml.modelkit.reporting.web_server import Answer, LocalServer, Request, open_server
 
 PORT = 8642
 """The usual port, so that a browser finds the page again; another one where it is taken."""
@@ -98,32 +98,33 @@ def serve(request: DashboardRequest, on_ready: Callable[[DashboardReady], None],
     dashboard = Dashboard(root, log)
     token = secrets.token_urlsafe(24) if request.token else None
     server = open_server(request.port, dashboard.answer, token=token, log=log, usual=PORT)
-    with server, _stopped_by_signals():
-        try:
-            if request.port is None and server.port != PORT:
-                log(f"port {PORT} is taken, so it is {server.port}")
-            found = sum(run.inside is None for run in dashboard.index.find_runs().runs)
-            _give_way()
-            on_ready(DashboardReady(address=server.address, root=str(dashboard.index.root), runs=found))
-            if request.browse:
-                threading.Thread(target=_open_browser, args=(server.make_ticket(), log), daemon=True).start()
-            server.serve_forever(poll_interval=0.2)
-        except KeyboardInterrupt:
-            return
+    with server, _stopped_by_signals(server):
+        if request.port is None and server.port != PORT:
+            log(f"port {PORT} is taken, so it is {server.port}")
+        found = sum(run.inside is None for run in dashboard.index.find_runs().runs)
+        _give_way()
+        on_ready(DashboardReady(address=server.address, root=str(dashboard.index.root), runs=found))
+        if request.browse:
+            threading.Thread(target=_open_browser, args=(server.make_ticket(), log), daemon=True).start()
+        server.serve_forever(poll_interval=0.2)
 
 
 @contextlib.contextmanager
-def _stopped_by_signals() -> Iterator[None]:
-    """End on SIGTERM as on Ctrl-C: a shell starts background processes with Ctrl-C ignored."""
+def _stopped_by_signals(server: LocalServer) -> Iterator[None]:
+    """End on Ctrl-C, and on SIGTERM: a shell starts background processes with Ctrl-C ignored.
+
+    Not by an exception: one that is raised while Python cleans something up is lost, and with it the Ctrl-C.
+    """
 
     def stop(*_: object) -> None:
-        raise KeyboardInterrupt
+        threading.Thread(target=server.shutdown, daemon=True).start()
 
-    before = signal.signal(signal.SIGTERM, stop)
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _give_way() -> None:
