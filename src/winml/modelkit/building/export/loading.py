@@ -11,6 +11,7 @@ from winml.modelkit.building.export import families
 from winml.modelkit.building.export.folder import PLAIN_ATTENTION, PROVES_A_PROBE, ModelFolder
 from winml.modelkit.core.config import ExportSection
 from winml.modelkit.core.errors import ModelFileError, RequestError, UnavailableError
+from winml.modelkit.core.tasks import TASKS
 
 _HINT = "`pip install 'winml-modelkit[hf]'`"
 
@@ -74,8 +75,14 @@ def _class(transformers: Any, folder: ModelFolder, section: ExportSection) -> An
         return getattr(transformers, named)
     if section.task == "automatic-speech-recognition" and folder.family and folder.family.shape == "encoder-decoder":
         return transformers.AutoModelForSpeechSeq2Seq
+    row = TASKS.get(section.task)
+    if row is None or row.auto_class is None:
+        raise RequestError(
+            f"transformers has no class that loads `{folder.model_type}` models for {section.task}",
+            hint=f"the model was saved as {named}; drop `--task`",
+        )
     try:
-        return getattr(transformers, families.AUTO_CLASSES[section.task])
+        return getattr(transformers, row.auto_class)
     except AttributeError as error:  # transformers has no PyTorch models without torch
         raise UnavailableError(
             "transformers has no PyTorch models on this machine", hint=f"install torch, then {_HINT}"

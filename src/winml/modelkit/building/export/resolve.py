@@ -16,6 +16,7 @@ from winml.modelkit.core.config import RANDOM, DataSection, ExportSection, Input
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import ModelFileError, RequestError
 from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.core.tasks import TASKS
 from winml.modelkit.core.values import read, to_json
 from winml.modelkit.graph.signature import Signature, SignatureInput
 from winml.modelkit.graph.sizes import INPUTS_KEY
@@ -43,8 +44,9 @@ class ExportOptions:
 def task_of(folder: ModelFolder, wanted: str | None) -> str:
     """The task to export for: the one named, or what the model was saved for."""
     if wanted is not None:
-        if wanted not in families.AUTO_CLASSES:
-            raise RequestError(f"unknown task `{wanted}`", hint=did_you_mean(wanted, families.AUTO_CLASSES))
+        own = () if folder.architecture is None else (families.task_of(folder.architecture, folder.family),)
+        if wanted not in (*TASKS, *own):
+            raise RequestError(f"unknown task `{wanted}`", hint=did_you_mean(wanted, (*TASKS, *own)))
         return wanted
     if folder.architecture is None:
         raise ModelFileError(
