@@ -196,7 +196,8 @@ def _plan_export(request: ConfigRequest, planned: Planned, *, weights: bool) -> 
         )
     chosen = replace(request.export, opset=request.opset)
     located = exports.locate(ref, weights=weights, code=chosen.trust_remote_code)
-    section = export.resolve(located.folder, chosen, chosen.part or WHOLE)
+    derived = exports.find_derivation(located, chosen)
+    section = export.resolve(located.folder, chosen, chosen.part or WHOLE, derived)
     return ExportPlan(located, section, chosen.trust_remote_code)
 
 

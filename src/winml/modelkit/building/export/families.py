@@ -91,6 +91,14 @@ _BY_MODALITY: dict[Modality, tuple[str, ...]] = {
     "features": ("automatic-speech-recognition", "feature-extraction"),
     "image-text": ("zero-shot-image-classification", "feature-extraction"),
 }
+_SAME_INPUTS = (
+    "sentence-similarity",
+    "reranking",
+    "retrieval",
+    "zero-shot-classification",
+    "image-feature-extraction",
+)
+"""Tasks of models that were saved for another one, which take the same inputs."""
 _GENERATING: dict[Shape, str] = {"decoder": "text-generation", "encoder-decoder": "text2text-generation"}
 
 WHOLE = "model"
@@ -123,6 +131,11 @@ def tasks_of(family: Family) -> tuple[str, ...]:
     generating = _GENERATING.get(family.shape)
     fitting = _BY_MODALITY[family.modality]
     return fitting if generating is None or family.modality != "text" else (generating, *fitting)
+
+
+def covers(family: Family | None, task: str) -> bool:
+    """Whether the table has the inputs of a family for a task; those of other heads are derived from their class."""
+    return family is not None and task in (*tasks_of(family), *_SAME_INPUTS)
 
 
 def parts_of(family: Family, task: str) -> tuple[str, ...]:

@@ -67,6 +67,21 @@ def load(folder: Path, section: ExportSection, *, attention: str | None, trust: 
     return model.eval()
 
 
+def make_untrained(described: ModelFolder, section: ExportSection, *, trust: bool) -> Any:
+    """The model with random weights, for a folder that has none."""
+    transformers = library()
+    cls = _class(transformers, described, section)
+    how: dict[str, Any] = {"trust_remote_code": trust} if described.remote_code else {}
+    try:
+        config = transformers.AutoConfig.from_pretrained(described.path, **how)
+        make = cls.from_config if cls.__name__.startswith("Auto") else cls._from_config
+        return make(config, attn_implementation=PLAIN_ATTENTION).eval()
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise _explain_failure(error, described, section) from error
+
+
 def _class(transformers: Any, folder: ModelFolder, section: ExportSection) -> Any:
     """The class that saved the model when that is for the task, otherwise the library's for the task."""
     named = folder.architecture
