@@ -68,9 +68,9 @@ def test_the_class_that_saved_a_model_says_its_task(architecture: str, model_typ
 
 def test_a_model_that_generates_has_parts_and_one_that_classifies_has_none(tmp_path: Path) -> None:
     bart = folder(tmp_path / "m", {**BERT, "model_type": "bart", "architectures": ["BartForConditionalGeneration"]})
-    assert resolve.parts_of(bart, ExportOptions(), None) == ("encoder", "prefill", "decode")
-    assert resolve.parts_of(bart, ExportOptions(task="text-classification"), None) == ("model",)
-    assert resolve.parts_of(bart, ExportOptions(part="encoder"), None) == ("encoder",)
+    assert resolve.parts_of(bart, ExportOptions()) == ("encoder", "prefill", "decode")
+    assert resolve.parts_of(bart, ExportOptions(task="text-classification")) == ("model",)
+    assert resolve.parts_of(bart, ExportOptions(part="encoder")) == ("encoder",)
 
 
 def test_made_up_inputs_have_the_values_of_the_traced_sample(tmp_path: Path) -> None:

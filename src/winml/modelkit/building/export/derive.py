@@ -41,6 +41,7 @@ _BY_THE_CLASS = ("text-classification", "token-classification", "question-answer
 _GENERATING = ("text2text-generation", "image-to-text", "automatic-speech-recognition", "text-generation")
 _PROCESSORS = ("tokenizer_config.json", "preprocessor_config.json", "processor_config.json")
 _MOST_TRIALS = 120
+_BY_HAND = "describe its inputs with `--input-specs FILE`; `winml support probe` writes the file as far as it can"
 _MOST_OF_A_SET = 24
 
 
@@ -101,16 +102,19 @@ class _Search:
     def find(self) -> InputDerivation:
         from winml.modelkit.building.export.parts import Whole
 
+        named = inspect.signature(self.model.forward).parameters.values()
+        needed = [p.name for p in named if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
+        for name in needed:
+            if name not in self.known:
+                raise RunFailedError(
+                    f"{self.name} needs `{name}`, and nothing is known of an input of that name", hint=_BY_HAND
+                )
         part = Whole(self.model)
         found = self._find_accepted(part)
         if found is None:
-            unknown = [name for name in self._required() if not find_alternatives(name, self.facts)]
-            if unknown:
-                because = f"{self.name} needs `{unknown[0]}`, and nothing is known of an input of that name"
-            else:
-                because = f"{self.name} accepts none of {self.trials} sets of inputs: {self.first_error}"
-            raise RunFailedError(because, hint="describe its inputs with `--input-specs FILE`; "
-                                 "`winml support probe` writes the file as far as it can")  # fmt: skip
+            raise RunFailedError(
+                f"{self.name} accepts none of {self.trials} sets of inputs: {self.first_error}", hint=_BY_HAND
+            )
         found = self._open_axes(part, found)
         whole = DerivedPart(part=WHOLE, inputs=found.inputs, sizes=found.sizes)
         parts, notes = self._split(found)

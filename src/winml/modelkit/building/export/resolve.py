@@ -63,7 +63,7 @@ def is_derived(folder: ModelFolder, options: ExportOptions) -> bool:
     return not options.input_specs and not families.covers(folder.family, task_of(folder, options.task))
 
 
-def parts_of(folder: ModelFolder, options: ExportOptions, derived: InputDerivation | None) -> tuple[str, ...]:
+def parts_of(folder: ModelFolder, options: ExportOptions, derived: InputDerivation | None = None) -> tuple[str, ...]:
     """The parts that a model is exported as; only the one that was named, when one was."""
     if options.part is not None:
         return (options.part,)
