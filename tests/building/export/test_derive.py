@@ -37,7 +37,8 @@ CONFIGS: dict[str, dict[str, Any]] = {
     },
     "PatchTSTForPrediction": {
         "model_type": "patchtst", "num_input_channels": 3, "context_length": 24, "prediction_length": 4,
-        "patch_length": 8, "patch_stride": 8, "d_model": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "ffn_dim": 32,
+        "patch_length": 8, "patch_stride": 8, "d_model": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+        "ffn_dim": 32,
     },
     "M2M100ForConditionalGeneration": {
         "model_type": "m2m_100", "vocab_size": 99, "d_model": 16, "encoder_layers": 1, "decoder_layers": 1,
