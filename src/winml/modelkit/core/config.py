@@ -94,6 +94,8 @@ class ExportSection:
     """Sizes of open axes in the sample that is traced."""
     derived: Names = ()
     """How the inputs were derived, for an architecture that is in no table."""
+    mean_noise: bool = False
+    """Whether random numbers that the class draws are replaced by their mean, so that outputs can be compared."""
     fall_back: bool = False
     """Whether axes may be fixed, and the other exporter be used, where the model cannot be traced otherwise."""
     seed: Seed = 0

@@ -29,6 +29,8 @@ class InputDerivation:
     class_name: str = key("class")
     parts: tuple[DerivedPart, ...]
     """The whole first, then those that it is exported as."""
+    mean_noise: bool = False
+    """Whether the class draws random numbers, which an export replaces by their mean."""
     notes: Names
 
     @property

@@ -15,6 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from winml.modelkit.building.export import samples, signature
 from winml.modelkit.building.export.candidates import Facts, find_alternatives
 from winml.modelkit.building.export.derivation import DerivedPart, InputDerivation
@@ -41,6 +44,7 @@ _BY_THE_CLASS = ("text-classification", "token-classification", "question-answer
 _GENERATING = ("text2text-generation", "image-to-text", "automatic-speech-recognition", "text-generation")
 _PROCESSORS = ("tokenizer_config.json", "preprocessor_config.json", "processor_config.json")
 _MOST_TRIALS = 120
+_NOISE = "the class draws random numbers; in the export they are replaced by their mean, so that it repeats"
 _BY_HAND = "describe its inputs with `--input-specs FILE`; `winml support probe` writes the file as far as it can"
 _MOST_OF_A_SET = 24
 
@@ -116,12 +120,14 @@ class _Search:
                 f"{self.name} accepts none of {self.trials} sets of inputs: {self.first_error}", hint=_BY_HAND
             )
         found = self._open_axes(part, found)
+        noisy = not self._repeats(part, found)
         whole = DerivedPart(part=WHOLE, inputs=found.inputs, sizes=found.sizes)
         parts, notes = self._split(found)
         return InputDerivation(
             class_name=self.name,
             parts=(whole, *parts),
-            notes=(self._describe(found), *found.notes, *notes),
+            mean_noise=noisy,
+            notes=(self._describe(found), *found.notes, *((_NOISE,) if noisy else ()), *notes),
         )
 
     # Which inputs
@@ -235,6 +241,11 @@ class _Search:
                     break
         return found
 
+    def _repeats(self, part: Any, found: _Found) -> bool:
+        """Whether the model gives the same twice."""
+        first, second = (run_part(part, found.inputs, found.sizes) for _ in range(2))
+        return all(first[name].shape == second[name].shape and _close(first[name], second[name]) for name in first)
+
     # Parts
 
     def _split(self, found: _Found) -> tuple[list[DerivedPart], list[str]]:
@@ -328,6 +339,10 @@ def run_part(part: Any, inputs: tuple[InputSection, ...], sizes: Mapping[str, in
     except Exception as error:  # whatever the code of a model raises
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         raise _Refused((lines[0] if lines else type(error).__name__)[:300]) from error
+
+
+def _close(one: npt.NDArray[Any], two: npt.NDArray[Any]) -> bool:
+    return bool(np.allclose(one, two, rtol=1e-4, atol=1e-5, equal_nan=True))
 
 
 def _fix(found: _Found, axis: str, size: int) -> _Found:

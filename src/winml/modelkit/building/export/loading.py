@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from winml.modelkit.core.config import ExportSection
 from winml.modelkit.core.errors import ModelFileError, RequestError, UnavailableError
 from winml.modelkit.core.tasks import TASKS
 
+_MISSING_PACKAGE = re.compile(r"requires the ([A-Za-z0-9_.-]+) library|No module named '([A-Za-z0-9_-]+)'")
 _HINT = "`pip install 'winml-modelkit[hf]'`"
 
 
@@ -110,6 +112,12 @@ def _explain_failure(error: Exception, folder: ModelFolder, section: ExportSecti
     if "trust_remote_code" in str(error):
         return RequestError(
             "the model needs code that comes with it", hint="read it, then allow it with `--trust-remote-code`"
+        )
+    package = _MISSING_PACKAGE.search(str(error)) if isinstance(error, ImportError) else None
+    if package is not None:
+        return UnavailableError(
+            f"{folder.architecture or folder.model_type} needs the Python package `{package[1] or package[2]}`",
+            hint=f"`pip install {package[1] or package[2]}`",
         )
     if "Unrecognized configuration class" in str(error) or "does not recognize this architecture" in str(error):
         return RequestError(

@@ -104,6 +104,7 @@ def resolve(
         inputs=inputs,
         sizes=sizes,
         derived=() if derived is None else derived.notes,
+        mean_noise=derived is not None and derived.mean_noise,
         fall_back=options.exporter is None and options.dynamic_axes is None,
         seed=options.seed,
         verify=options.verify,
