@@ -25,6 +25,7 @@ from winml.modelkit.building.export.families import WHOLE
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.export.forward import list_tensors
 from winml.modelkit.building.export.loading import library, load, make_untrained
+from winml.modelkit.building.export.nearest import name_nearest
 from winml.modelkit.core.config import ExportSection, InputSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RunFailedError
@@ -61,7 +62,10 @@ def derive(args: dict[str, Any], context: object) -> InputDerivation:
             model = make_untrained(folder, section, trust=bool(args.get("trust_remote_code")))
         if hasattr(model.config, "use_cache"):
             model.config.use_cache = False
-        return _Search(model, folder, section.task).find()
+        try:
+            return _Search(model, folder, section.task).find()
+        except RunFailedError as error:
+            raise name_nearest(error, folder.config) from None
 
 
 @contextlib.contextmanager

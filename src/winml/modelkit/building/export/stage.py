@@ -14,6 +14,7 @@ from winml.modelkit.building.export import attempts, resolve, samples
 from winml.modelkit.building.export.families import WHOLE
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.export.loading import library, load
+from winml.modelkit.building.export.nearest import name_nearest
 from winml.modelkit.building.export.result import (
     ExportedFile,
     ExportMetadata,
@@ -58,7 +59,8 @@ class _Export:
                 failed.append((section, error))
                 for path in output.parent.iterdir():
                     path.unlink()
-        raise failed[0][1]  # what was tried after it asks for less, so its errors say less
+        first = failed[0][1]  # what was tried after it asks for less, so its errors say less
+        raise name_nearest(first, ModelFolder(self.folder).config) if self.section.derived else first
 
     def _try(self, wanted: ExportSection, output: Path, fallbacks: tuple[str, ...]) -> ExportMetadata:
         import torch
