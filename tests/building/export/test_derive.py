@@ -180,3 +180,32 @@ def test_a_config_without_a_type_is_refused_before_anything_is_started(tmp_path:
     located = Located(write(tmp_path / "m", "NoModelAtAll"), "m")
     with pytest.raises(ModelFileError, match="has no `model_type`"):
         exported.find_derivation(located, ExportOptions())
+
+
+def test_random_numbers_are_their_mean_while_a_model_is_compared() -> None:
+    import torch
+
+    from winml.modelkit.building.export.noise import mean_noise
+
+    real = torch.randn
+    with mean_noise(active=True):
+        assert torch.randn(2, 3).tolist() == [[0.0] * 3] * 2
+        assert torch.rand_like(torch.ones(2)).tolist() == [0.5, 0.5]
+        assert torch.bernoulli(torch.tensor([0.2, 0.8])).tolist() == [0.0, 1.0]
+        assert torch.bernoulli(torch.ones(2), p=0.4).tolist() == [0.0, 0.0]
+    assert torch.randn is real
+    with mean_noise(active=False):
+        assert torch.randn is real
+
+
+def test_a_failure_names_the_family_that_the_config_is_most_like(worker: Worker, tmp_path: Path) -> None:
+    config = {
+        "model_type": "swinv2", "image_size": 30, "patch_size": 4, "num_channels": 3, "embed_dim": 8, "depths": [1, 1],
+        "num_heads": [3, 2], "window_size": 4, "mlp_ratio": 2.0, "qkv_bias": True, "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0, "drop_path_rate": 0.1, "hidden_act": "gelu",
+        "initializer_range": 0.02, "layer_norm_eps": 1e-5, "encoder_stride": 32, "query_embeds": 3,
+    }  # fmt: skip
+    folder = write(tmp_path / "m", "Blip2QFormerModel", **{**config, "model_type": "blip_2_qformer", **TEXT})
+    with pytest.raises(RunFailedError) as caught:
+        derive(worker, folder)
+    assert "by its config it is most like `swin` models" in (caught.value.hint or "")
