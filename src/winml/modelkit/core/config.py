@@ -92,6 +92,8 @@ class ExportSection:
     inputs: tuple[InputSection, ...] = ()
     sizes: dict[str, Count] = field(default_factory=dict)
     """Sizes of open axes in the sample that is traced."""
+    fixed_sizes: dict[str, Count] = field(default_factory=dict)
+    """Sizes of open axes where a device needs fixed shapes; what is not named follows from the config."""
     derived: Names = ()
     """How the inputs were derived, for an architecture that is in no table."""
     mean_noise: bool = False

@@ -20,6 +20,8 @@ class DerivedPart:
     inputs: tuple[InputSection, ...]
     sizes: Mapping[str, Annotated[int, AtLeast(1)]]
     """Sizes of open axes in the sample that PyTorch accepted."""
+    fixed_sizes: Mapping[str, Annotated[int, AtLeast(1)]]
+    """Sizes of open axes where a device needs fixed shapes, as far as PyTorch accepted them."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from winml.modelkit.building.export import samples, signature
+from winml.modelkit.building.export import resolve, samples, signature
 from winml.modelkit.building.export.candidates import Facts, find_alternatives
 from winml.modelkit.building.export.derivation import DerivedPart, InputDerivation
 from winml.modelkit.building.export.families import WHOLE
@@ -125,8 +125,11 @@ class _Search:
             )
         found = self._open_axes(part, found)
         noisy = not self._repeats(part, found)
-        whole = DerivedPart(part=WHOLE, inputs=found.inputs, sizes=found.sizes)
-        parts, notes = self._split(found)
+        whole = DerivedPart(
+            part=WHOLE, inputs=found.inputs, sizes=found.sizes, fixed_sizes=self._find_fixed_sizes(part, found)
+        )
+        split, notes = self._split(found)
+        parts = [replace(one, fixed_sizes=_used(one.inputs, whole.fixed_sizes)) for one in split]
         return InputDerivation(
             class_name=self.name,
             parts=(whole, *parts),
@@ -245,6 +248,22 @@ class _Search:
                     break
         return found
 
+    def _find_fixed_sizes(self, part: Any, found: _Found) -> dict[str, int]:
+        """The sizes that a device with fixed shapes gets: the usual ones, or less where the model does not take them.
+
+        How long a text may be is not always what the config seems to say: some count positions from another number.
+        """
+        section = ExportSection(task=self.task, inputs=found.inputs, sizes=dict(found.sizes))
+        usual = resolve.npu_sizes(self.folder, section)
+        tried = dict(usual)
+        while not self._accepts(part, found, tried):
+            tried = {axis: max(found.sizes[axis], size // 2) if size > found.sizes[axis] else size
+                     for axis, size in tried.items()}  # fmt: skip
+            if all(size <= max(found.sizes[axis], 1) for axis, size in tried.items()):
+                tried = {axis: 1 if axis.endswith("batch") else size for axis, size in found.sizes.items()}
+                break
+        return {axis: size for axis, size in tried.items() if size != usual[axis]}
+
     def _repeats(self, part: Any, found: _Found) -> bool:
         """Whether the model gives the same twice."""
         first, second = (run_part(part, found.inputs, found.sizes) for _ in range(2))
@@ -276,7 +295,7 @@ class _Search:
 
         sizes = dict(found.sizes)
         source = tuple(entry for entry in found.inputs if not entry.name.startswith("decoder_"))
-        encoder = DerivedPart(part="encoder", inputs=source, sizes=_used(source, sizes))
+        encoder = DerivedPart(part="encoder", inputs=source, sizes=_used(source, sizes), fixed_sizes={})
         other = {axis: max(1, size - 1) for axis, size in sizes.items()}
         states = [run_part(Encoder(self.model), source, at)["last_hidden_state"].shape for at in (sizes, other)]
         state_axes = _name_axes(states, (sizes, other), "encoder_sequence")
@@ -291,7 +310,7 @@ class _Search:
             if entry.name == "attention_mask" and entry.shape[-1] == state_axes[1]
         ]
         first = (words, state, *mask)
-        prefill = DerivedPart(part="prefill", inputs=first, sizes=_used(first, sizes))
+        prefill = DerivedPart(part="prefill", inputs=first, sizes=_used(first, sizes), fixed_sizes={})
         made = [run_part(PairPrefill(self.model), first, at) for at in (sizes, other)]
         sizes["past"] = signature.SIZES["past"]
         caches = []
@@ -305,7 +324,11 @@ class _Search:
                 caches.append(InputSection(name.replace("present_", "past_", 1), "float32", tuple(axes)))
         following = (words, *mask, *caches)
         run_part(PairDecode(self.model), following, sizes)
-        return [encoder, prefill, DerivedPart(part="decode", inputs=following, sizes=_used(following, sizes))]
+        return [
+            encoder,
+            prefill,
+            DerivedPart(part="decode", inputs=following, sizes=_used(following, sizes), fixed_sizes={}),
+        ]
 
     def _split_dual(self, found: _Found) -> list[DerivedPart]:
         from winml.modelkit.building.export.parts import ImageEncoder, TextEncoder
@@ -318,7 +341,7 @@ class _Search:
             ).parameters
             inputs = tuple(_with_batch(entry) for entry in chosen if entry.name in takes)
             run_part(module(self.model), inputs, self._sizes(inputs))
-            parts.append(DerivedPart(part=name, inputs=inputs, sizes=self._sizes(inputs)))
+            parts.append(DerivedPart(part=name, inputs=inputs, sizes=self._sizes(inputs), fixed_sizes={}))
         return parts
 
     def _describe(self, found: _Found) -> str:

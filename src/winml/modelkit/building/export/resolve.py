@@ -104,6 +104,7 @@ def resolve(
         inputs=inputs,
         sizes=sizes,
         derived=() if derived is None else derived.notes,
+        fixed_sizes={} if derived is None else dict(derived.find_part(part).fixed_sizes),
         mean_noise=derived is not None and derived.mean_noise,
         fall_back=options.exporter is None and options.dynamic_axes is None,
         seed=options.seed,
@@ -227,7 +228,7 @@ def npu_sizes(folder: ModelFolder, section: ExportSection) -> dict[str, int]:
                 found[axis] = min(found[axis], longest)
         if "past" in found:  # with the new words it is the total, which not every part has an axis for
             found["past"] = min(found["past"], longest - found.get("decoder_sequence", 1))
-    return found
+    return {axis: section.fixed_sizes.get(axis, size) for axis, size in found.items()}
 
 
 def signature_of(folder: ModelFolder, section: ExportSection) -> Signature:
