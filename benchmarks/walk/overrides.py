@@ -1,0 +1,104 @@
+"""What tiny models need beyond the general rules of `shrink.py`, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+NAMED: tuple[str, ...] = (
+    "deberta-v2", "albert", "electra", "mpnet", "xlm-roberta", "camembert", "modernbert", "longformer", "big_bird",
+    "esm", "layoutlm", "layoutlmv3", "mobilenet_v1", "mobilenet_v2", "efficientnet", "regnet", "beit", "deit", "levit",
+    "pvt", "convnextv2", "swinv2", "dinov2_with_registers", "dpt", "depth_anything", "zoedepth", "vitpose", "vitmatte",
+    "sam", "owlvit", "siglip", "blip", "donut", "table-transformer", "rt_detr", "grounding-dino", "conditional_detr",
+    "mask2former", "upernet", "timesformer", "videomae", "audio-spectrogram-transformer", "hubert", "wavlm",
+    "wav2vec2-bert", "speecht5", "clap", "llama", "mistral", "qwen3", "phi3", "gemma", "granite", "smollm3",
+    "qwen2_moe", "opt", "bloom", "mamba", "mbart", "pegasus", "m2m_100", "mt5", "pix2struct", "patchtst", "vits",
+)  # fmt: skip
+"""The families that issue 24 names."""
+
+CLASSES: dict[str, str] = {
+    "deberta-v2": "DebertaV2ForSequenceClassification",
+    "mpnet": "MPNetModel",
+    "xlm-roberta": "XLMRobertaForSequenceClassification",
+    "camembert": "CamembertForTokenClassification",
+    "electra": "ElectraForSequenceClassification",
+    "longformer": "LongformerForSequenceClassification",
+    "big_bird": "BigBirdForSequenceClassification",
+    "layoutlm": "LayoutLMForTokenClassification",
+    "layoutlmv3": "LayoutLMv3ForTokenClassification",
+    "siglip": "SiglipModel",
+    "blip": "BlipForConditionalGeneration",
+    "upernet": "UperNetForSemanticSegmentation",
+    "beit": "BeitForImageClassification",
+    "hubert": "HubertForCTC",
+    "wavlm": "WavLMForSequenceClassification",
+    "clap": "ClapModel",
+    "speecht5": "SpeechT5ForTextToSpeech",
+    "patchtst": "PatchTSTForPrediction",
+    "mbart": "MBartForConditionalGeneration",
+    "pegasus": "PegasusForConditionalGeneration",
+    "vits": "VitsModel",
+    "sam": "SamModel",
+}
+"""The class a user would bring, where the order of heads would take another."""
+
+COMPOSITES: dict[str, str] = {"donut": "vision-encoder-decoder"}
+"""Families that have a name and no `model_type` of their own: the type of their config."""
+
+PROCESSOR_OF: dict[str, str] = {"donut": "donut-swin"}
+"""The type whose image processor comes with a family, where the type of its config has none."""
+
+SWIN = {"image_size": 64, "patch_size": 4, "window_size": 2, "embed_dim": 16}
+"""Four stages with windows that fit into the last."""
+
+CONFIGS: dict[str, dict[str, Any]] = {
+    "donut": {"encoder": {"model_type": "donut-swin"}, "decoder": {"model_type": "mbart", "is_decoder": True,
+              "add_cross_attention": True}, "decoder_start_token_id": 2, "pad_token_id": 1, "eos_token_id": 2},
+    "swin": SWIN, "swinv2": SWIN, "donut-swin": SWIN, "maskformer-swin": SWIN,
+    "esm": {"vocab_size": 33, "pad_token_id": 1, "mask_token_id": 32},
+    "layoutlmv3": {"coordinate_size": 6, "shape_size": 4},
+    "mobilenet_v1": {"depth_multiplier": 0.25, "image_size": 64},
+    "mobilenet_v2": {"depth_multiplier": 0.35, "image_size": 64},
+    "efficientnet": {
+        "image_size": 64, "width_coefficient": 0.5, "depth_coefficient": 1.0, "hidden_dim": 640, "kernel_sizes": [3, 5],
+        "in_channels": [32, 16], "out_channels": [16, 32], "strides": [1, 2], "num_block_repeats": [1, 2],
+        "expand_ratios": [1, 4], "depthwise_padding": []},
+    "levit": {"image_size": 64, "patch_size": 16},
+    "pvt": {"image_size": 64, "patch_size": 4, "patch_sizes": [4, 2, 2, 2], "hidden_sizes": [16, 16, 32, 32],
+            "num_attention_heads": [1, 2, 2, 2]},
+    "dpt": {"num_hidden_layers": 4, "backbone_out_indices": [0, 1, 2, 3]},
+    "vitmatte.backbone_config": {"image_size": 64, "patch_size": 16},
+    "zoedepth": {"bottleneck_features": 32},
+    "sam_vision_model": {"num_pos_feats": 16, "output_channels": 32},
+    "mask2former": {"feature_size": 32, "mask_feature_size": 32},
+    "grounding-dino": {"d_model": 64},
+    "wav2vec2-bert": {"vocab_size": 32},
+    "clap_audio_model": {"spec_size": 64, "num_mel_bins": 32, "num_hidden_layers": 4, "window_size": 2, "patch_embeds_hidden_size": 16,
+                         "hidden_size": 128},
+}  # fmt: skip
+"""By `model_type`, or `model_type.part` for a part in that model only; `...` leaves an attribute as it is."""
+
+
+def draw(*shape: int) -> Any:
+    import torch
+
+    return torch.randn(*shape)
+
+
+def ids(*shape: int) -> Any:
+    import torch
+
+    return torch.randint(5, 60, shape)
+
+
+INPUTS: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "audio-spectrogram-transformer": lambda c: {"input_values": draw(1, c.max_length, c.num_mel_bins)},
+    "wav2vec2-bert": lambda c: {"input_features": draw(1, 32, c.feature_projection_input_dim)},
+    "pix2struct": lambda c: {"flattened_patches": draw(1, 8, 2 + c.vision_config.patch_embed_hidden_size).abs(),
+                             "decoder_input_ids": ids(1, 4)},
+    "patchtst": lambda c: {"past_values": draw(1, c.context_length, c.num_input_channels)},
+    "speecht5": lambda c: {"input_ids": ids(1, 12), "decoder_input_values": draw(1, 6, c.num_mel_bins),
+                           "speaker_embeddings": draw(1, c.speaker_embedding_dim)},
+    "clap": lambda c: {"input_ids": ids(1, 12), "input_features": draw(1, 1, 100, c.audio_config.num_mel_bins)},
+}  # fmt: skip
+"""Inputs of `forward` that are not obvious, by `model_type`, of the config."""
