@@ -39,13 +39,17 @@ CLASSES: dict[str, str] = {
     "pegasus": "PegasusForConditionalGeneration",
     "vits": "VitsModel",
     "sam": "SamModel",
+    "detr": "DetrForObjectDetection",
+    "autoformer": "AutoformerForPrediction",
+    "informer": "InformerForPrediction",
+    "time_series_transformer": "TimeSeriesTransformerForPrediction",
 }
 """The class a user would bring, where the order of heads would take another."""
 
 COMPOSITES: dict[str, str] = {"donut": "vision-encoder-decoder"}
 """Families that have a name and no `model_type` of their own: the type of their config."""
 
-PROCESSOR_OF: dict[str, str] = {"donut": "donut-swin"}
+PROCESSOR_OF: dict[str, str] = {"donut": "donut-swin", "dinov2_with_registers": "dinov2"}
 """The type whose image processor comes with a family, where the type of its config has none."""
 
 SWIN = {"image_size": 64, "patch_size": 4, "window_size": 2, "embed_dim": 16}
@@ -72,7 +76,17 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "sam_vision_model": {"num_pos_feats": 16, "output_channels": 32},
     "mask2former": {"feature_size": 32, "mask_feature_size": 32},
     "grounding-dino": {"d_model": 64},
-    "wav2vec2-bert": {"vocab_size": 32},
+    "wav2vec2-bert": {"vocab_size": 32}, "wav2vec2-conformer": {"vocab_size": 32},
+    "autoformer": {"prediction_length": 8, "context_length": 16, "lags_sequence": [1, 2, 3]},
+    "informer": {"prediction_length": 8, "context_length": 16, "lags_sequence": [1, 2, 3]},
+    "time_series_transformer": {"prediction_length": 8, "context_length": 16, "lags_sequence": [1, 2, 3]},
+    "gpt_neo": {"attention_types": [[["global", "local"], 1]]},
+    "codegen": {"n_head": 4, "rotary_dim": 8},
+    "bit": {"num_groups": 8},
+    "deformable_detr": {"d_model": 64}, "mm-grounding-dino": {"d_model": 64},
+    "oneformer": {"feature_size": 32, "conv_dim": 32, "mask_dim": 32},
+    "maskformer": {"fpn_feature_size": 32, "mask_feature_size": 32},
+    "sam_hq_vision_model": {"num_pos_feats": 16, "output_channels": 32},
     "clap_audio_model": {"spec_size": 64, "num_mel_bins": 32, "num_hidden_layers": 4, "window_size": 2, "patch_embeds_hidden_size": 16,
                          "hidden_size": 128},
 }  # fmt: skip

@@ -20,6 +20,12 @@ WIDTH = 32
 HEADS = 2
 
 SIZES: tuple[tuple[str, int], ...] = (
+    (r"^num_filters$|^n_filters$|^encoder_hidden_size$|^upsample_initial_channel$", 8),
+    (r"blocks_per_stage$", 1),
+    (r"_per_stage$|channel_list$|_feature_dims$|^post_process_channels$", WIDTH),
+    (r"^rotary_dim$|^num_pos_feats$|^(row|col)_pos\w*$", WIDTH // HEADS),
+    (r"^mamba_n_heads$|^n_mamba_heads$", 4),
+    (r"^mamba_d_head$|^mamba_head_dim$|^mamba_headdim$|^mamba_d_state$|^mamba_d_ssm$|^ssm_state_size$", 16),
     # Counts, before the widths: `num_..._embeddings` is no width.
     (r"(^|_)vocab(ulary)?_size(_per_layer_input)?$|_vocab_size$|^codebook_size$|hash_buckets$|^num_embeddings$", 256),
     (r"byte_group_vocab$|^num_words$", 256),
@@ -55,16 +61,16 @@ SIZES: tuple[tuple[str, int], ...] = (
      WIDTH),
     (r"channels$|^num_filters$|^embedding_dim$|_proj_size$|^(q|k|v)_dim$|projection_size$|_width$|^width$|^embed_dims$",
      WIDTH),
-    (r"upsample_groups$|^upsample_initial_channel$", WIDTH),
+    (r"upsample_groups$", WIDTH),
 )  # fmt: skip
 """Largest value of the attributes whose name matches; the first that matches counts."""
 
 UNTOUCHED = re.compile(
     r"^(num_channels|num_encoder_blocks|in_channels|audio_channels|type_vocab_size|num_labels|chunk_size_feed_forward|temporal_patch_size"
     r"|head_ratio|iou_head_depth|num_output_channels|num_input_channels|out_channels|mlp_ratios?|patch_stride"
-    r"|max_depth|min_depth|stem_channels|mask_input_channels|adapter_kernel_size|label_length"
-    r"|first_k_dense_replace|rope_dim|linear_conv_kernel_dim|num_nextn_predict_layers|out_hidden_size|n_embd_proj"
-    r"|mamba_n_heads|quant_channels|feature_layers?|vision_feature_layer|patch_embed_input_channels"
+    r"|max_depth|min_depth|mask_input_channels|adapter_kernel_size|label_length"
+    r"|first_k_dense_replace|rope_dim|linear_conv_kernel_dim|num_nextn_predict_layers"
+    r"|quant_channels|feature_layers?|vision_feature_layer|patch_embed_input_channels"
     r"|mel_floor|num_shared_experts|n_shared_experts|scale|encoder_stride|act_dim|state_dim)$"
 )
 """Attributes whose names look like a size to shrink and are none, or one that other parts count on."""
@@ -117,7 +123,7 @@ def shrink(
     values: dict[str, Any] = {}
     for field in dataclasses.fields(config):
         # As a file has them: some classes join such values with lists, which does not work with tuples.
-        name, value = field.name, _as_lists(getattr(config, field.name, None))
+        name, value = field.name, _as_lists(vars(config).get(field.name))
         if name in own or value is None or name in ("id2label", "label2id", "transformers_version", "dtype"):
             continue
         if _is_config(value):
@@ -130,6 +136,8 @@ def shrink(
         decided_by_class = field.default is None or field.default_factory is not dataclasses.MISSING
         if (given and not decided_by_class) or (small != value and not decided_by_class) or TOKEN.search(name):
             values[name] = small
+    _fit_layers(values, config)
+    _fit_positions(values, config)
     _fit_heads(values, config)
     _fit_backbone(values, config)
     values |= {name: _made(value, overrides, tokens) for name, value in own.items() if value is not ...}
@@ -176,6 +184,30 @@ def _small_part(
         names = [f"stage{number}" for number in range(5 - stages, 5)]
         return shrink(ResNetConfig(out_features=names), overrides, tokens)
     return shrink(part, overrides, tokens, f"{path}.{name}")
+
+
+def _fit_layers(values: dict[str, Any], config: Any) -> None:
+    """Of every kind of layer that a class lists by itself there is one, in the order in which they come."""
+    lists = {name: vars(config).get(name) for name in ("layer_types", "mlp_layer_types", "layers_block_type")}
+    known = {field.name for field in dataclasses.fields(config)}
+    kinds = {name: list(dict.fromkeys(found)) for name, found in lists.items() if found and name in known}
+    if not kinds or "num_hidden_layers" not in known:
+        return
+    count = max(2, *map(len, kinds.values()))
+    values["num_hidden_layers"] = count
+    for name, found in kinds.items():
+        values[name] = [*found, *[found[-1]] * (count - len(found))]
+
+
+def _fit_positions(values: dict[str, Any], config: Any) -> None:
+    """Shares of a head that are turned by time, height and width keep their proportion."""
+    for name in ("rope_parameters", "rope_scaling"):
+        given = vars(config).get(name)
+        if isinstance(given, dict) and given.get("mrope_section"):
+            half = int(WIDTH // HEADS * (given.get("partial_rotary_factor") or 1)) // 2
+            shares = [part * half // sum(given["mrope_section"]) for part in given["mrope_section"]]
+            shares[-1] += half - sum(shares)
+            values[name] = {**given, "mrope_section": shares}
 
 
 def _fit_heads(values: dict[str, Any], config: Any) -> None:

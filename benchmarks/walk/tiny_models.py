@@ -45,6 +45,9 @@ HEADS: tuple[str, ...] = (
 )  # fmt: skip
 """The head that is taken of an architecture is the first in this order that it has: the rarer says more of it."""
 
+TEXT_HEADS = ("CAUSAL_LM", "MASKED_LM", "SEQ_TO_SEQ_CAUSAL_LM", "SEQUENCE_CLASSIFICATION", "TEXT_ENCODING")
+"""Heads of architectures that read text."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Row:
@@ -147,7 +150,7 @@ def make_model(kind: Any, config: Any) -> Any:
     model = kind(config).eval()
     with torch.no_grad():
         for weight in model.parameters():
-            if weight.ndim > 1 and weight.is_floating_point():
+            if weight.ndim > 1 and weight.numel() and weight.is_floating_point():
                 weight.normal_(0, weight[0].numel() ** -0.5)
         for layer in model.modules():
             if isinstance(layer, torch.nn.BatchNorm2d):
@@ -252,10 +255,9 @@ def _save_tokenizer(model_type: str, config: Any, folder: Path) -> None:
     """A tokenizer of words with the special tokens where the config has them."""
     import tokenizers
     from transformers import PreTrainedTokenizerFast
-    from transformers.models.auto.tokenization_auto import TOKENIZER_MAPPING_NAMES
 
     vocabulary = find_value(config, "vocab_size", "src_vocab_size")
-    if not isinstance(vocabulary, int) or vocabulary < 8 or not _takes_text(model_type, config, TOKENIZER_MAPPING_NAMES):
+    if not isinstance(vocabulary, int) or vocabulary < 8 or not _takes_text(model_type, config):
         return
     vocabulary = min(vocabulary, 256)
     special: dict[str, int] = {}
@@ -293,12 +295,18 @@ def _save_tokenizer(model_type: str, config: Any, folder: Path) -> None:
     made.save_pretrained(folder)
 
 
-def _takes_text(model_type: str, config: Any, tokenizers: Any) -> bool:
-    """Whether models of this type come with a tokenizer: one is named for them, or their text part has one."""
-    if model_type in tokenizers or model_type.removesuffix("_text").removesuffix("_text_model") in tokenizers:
-        return True
-    text = getattr(config, "text_config", None) or getattr(config, "decoder", None)
-    return text is not None
+def _takes_text(model_type: str, config: Any) -> bool:
+    """Whether models of this type come with a tokenizer: one is named for them, or they or a part of them model text."""
+    from transformers.models.auto import modeling_auto
+    from transformers.models.auto.tokenization_auto import TOKENIZER_MAPPING_NAMES
+
+    family = model_type.removesuffix("_text").removesuffix("_text_model")
+    tables = [getattr(modeling_auto, f"MODEL_FOR_{head}_MAPPING_NAMES") for head in TEXT_HEADS]
+    return (
+        any(family in table or model_type in table for table in (TOKENIZER_MAPPING_NAMES, *tables))
+        or getattr(config, "text_config", None) is not None
+        or getattr(config, "decoder", None) is not None
+    )
 
 
 # --- proof that PyTorch runs it --------------------------------------------------------------------------------------
