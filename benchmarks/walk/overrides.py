@@ -55,6 +55,12 @@ PROCESSOR_OF: dict[str, str] = {"donut": "donut-swin", "dinov2_with_registers": 
 SWIN = {"image_size": 64, "patch_size": 4, "window_size": 2, "embed_dim": 16}
 """Four stages with windows that fit into the last."""
 
+EFFICIENTNET = {
+    "image_size": 64, "width_coefficient": 0.5, "depth_coefficient": 1.0, "hidden_dim": 640, "kernel_sizes": [3, 5],
+    "in_channels": [32, 16], "out_channels": [16, 32], "strides": [1, 2], "num_block_repeats": [1, 2],
+    "expand_ratios": [1, 4], "depthwise_padding": [],
+}  # fmt: skip
+
 CONFIGS: dict[str, dict[str, Any]] = {
     "donut": {"encoder": {"model_type": "donut-swin"}, "decoder": {"model_type": "mbart", "is_decoder": True,
               "add_cross_attention": True}, "decoder_start_token_id": 2, "pad_token_id": 1, "eos_token_id": 2},
@@ -63,10 +69,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "layoutlmv3": {"coordinate_size": 6, "shape_size": 4},
     "mobilenet_v1": {"depth_multiplier": 0.25, "image_size": 64},
     "mobilenet_v2": {"depth_multiplier": 0.35, "image_size": 64},
-    "efficientnet": {
-        "image_size": 64, "width_coefficient": 0.5, "depth_coefficient": 1.0, "hidden_dim": 640, "kernel_sizes": [3, 5],
-        "in_channels": [32, 16], "out_channels": [16, 32], "strides": [1, 2], "num_block_repeats": [1, 2],
-        "expand_ratios": [1, 4], "depthwise_padding": []},
+    "efficientnet": EFFICIENTNET, "align_vision_model": EFFICIENTNET,
     "levit": {"image_size": 64, "patch_size": 16},
     "pvt": {"image_size": 64, "patch_size": 4, "patch_sizes": [4, 2, 2, 2], "hidden_sizes": [16, 16, 32, 32],
             "num_attention_heads": [1, 2, 2, 2]},
@@ -80,6 +83,24 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "autoformer": {"prediction_length": 8, "context_length": 16, "lags_sequence": [1, 2, 3]},
     "informer": {"prediction_length": 8, "context_length": 16, "lags_sequence": [1, 2, 3]},
     "time_series_transformer": {"prediction_length": 8, "context_length": 16, "lags_sequence": [1, 2, 3]},
+    "cvt": {"depth": [1, 2, 3]},
+    "dots1": {"n_routed_experts": 4, "n_shared_experts": 1},
+    "deepseek_ocr2_text": {"mlp_layer_types": ["dense", "sparse"]},
+    "lfm2_moe": {"layer_types": ["conv", "full_attention"]},
+    "nemotron": {"num_key_value_heads": 1},
+    "bridgetower_vision_model": {"hidden_size": 64}, "bridgetower_text_model": {"hidden_size": 64},
+    "bridgetower": {"hidden_size": 64},
+    "mamba2": {"num_heads": 4, "head_dim": 16},
+    "reformer": {"axial_pos_embds_dim": [16, 16], "axial_pos_shape": [8, 16], "attn_layers": ["local", "lsh"]},
+    "gemma3n_text": {"intermediate_size": 64, "activation_sparsity_pattern": 0.0, "num_kv_shared_layers": 0},
+    "fun_asr_nano.adaptor_config": {"intermediate_size": 8},
+    "lw_detr_vit": {"image_size": 64, "pretrain_image_size": 64},
+    "molmo2_adapter": {"vision_feature_layer": [1, 0]},
+    "muse_spark_audio": {"num_hidden_layers": 4},
+    "depth_pro": {"patch_size": 32},
+    "qwen3_omni_moe_talker_text": {"shared_expert_intermediate_size": 64},
+    "superpoint": {"keypoint_decoder_dim": 65},
+    "clvp_encoder": {"head_dim": ...},
     "gpt_neo": {"attention_types": [[["global", "local"], 1]]},
     "codegen": {"n_head": 4, "rotary_dim": 8},
     "bit": {"num_groups": 8},

@@ -131,7 +131,7 @@ def shrink(
             values[name] = small
             continue
         small = tokens.renumber(value, VOCABULARY) if TOKEN.search(name) else shrink_value(name, value)
-        given = default is None or value != getattr(default, name, None)
+        given = default is None or value != _as_lists(vars(default).get(name))
         # What is None in the definition is worked out by the class from the other values.
         decided_by_class = field.default is None or field.default_factory is not dataclasses.MISSING
         if (given and not decided_by_class) or (small != value and not decided_by_class) or TOKEN.search(name):
@@ -140,8 +140,29 @@ def shrink(
     _fit_positions(values, config)
     _fit_heads(values, config)
     _fit_backbone(values, config)
+    if any(field.name == "head_dim" for field in dataclasses.fields(config)):
+        # Some classes leave it open and count on a checkpoint to have it.
+        values.setdefault("head_dim", WIDTH // HEADS)
     values |= {name: _made(value, overrides, tokens) for name, value in own.items() if value is not ...}
-    return type(config)(**values)
+    return _with_constants(type(config), values, config, set(own))
+
+
+def _with_constants(kind: type, values: dict[str, Any], large: Any, own: set[str]) -> Any:
+    """The config of these values, with sizes that the class decides by itself whatever the others are."""
+    small = kind(**values)
+    constants = {}
+    for field in dataclasses.fields(kind):
+        value = _as_lists(vars(small).get(field.name))
+        if field.name in values or field.name in own or _is_config(value) or value is None:
+            continue
+        if value == _as_lists(vars(large).get(field.name)) and shrink_value(field.name, value) != value:
+            constants[field.name] = shrink_value(field.name, value)
+    if not constants:
+        return small
+    try:
+        return kind(**values, **constants)
+    except (TypeError, ValueError):
+        return small
 
 
 def _default(kind: type) -> Any:
@@ -213,8 +234,8 @@ def _fit_positions(values: dict[str, Any], config: Any) -> None:
 def _fit_heads(values: dict[str, Any], config: Any) -> None:
     """Heads of keys and values stay fewer than those of queries where they were."""
     for name in [name for name in values if re.search(r"(key_value|kv)_heads$", name)]:
-        queries = getattr(config, "num_attention_heads", None)
-        if isinstance(queries, int) and isinstance(getattr(config, name), int) and getattr(config, name) < queries:
+        queries, keys = vars(config).get("num_attention_heads"), vars(config).get(name)
+        if isinstance(queries, int) and isinstance(keys, int) and keys < queries:
             values[name] = 1
 
 
