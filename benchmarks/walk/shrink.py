@@ -20,7 +20,7 @@ WIDTH = 32
 HEADS = 2
 
 SIZES: tuple[tuple[str, int], ...] = (
-    (r"^num_filters$|^n_filters$|^encoder_hidden_size$|^upsample_initial_channel$", 8),
+    (r"^num_filters$|^n_filters$|^encoder_hidden_size$", 8),
     (r"blocks_per_stage$", 1),
     (r"_per_stage$|channel_list$|_feature_dims$|^post_process_channels$", WIDTH),
     (r"^rotary_dim$|^num_pos_feats$|^(row|col)_pos\w*$", WIDTH // HEADS),
@@ -61,7 +61,7 @@ SIZES: tuple[tuple[str, int], ...] = (
      WIDTH),
     (r"channels$|^num_filters$|^embedding_dim$|_proj_size$|^(q|k|v)_dim$|projection_size$|_width$|^width$|^embed_dims$",
      WIDTH),
-    (r"upsample_groups$", WIDTH),
+    (r"upsample_groups$|^upsample_initial_channel$", WIDTH),
 )  # fmt: skip
 """Largest value of the attributes whose name matches; the first that matches counts."""
 
