@@ -82,7 +82,7 @@ def _judge_failure(said: Mapping[str, Any], exit_code: int) -> Judgement:
     facts = {"exit_code": exit_code, "stage": said.get("stage"), "hint": error.get("hint")}
     proof = said.get("proof") or {}
     if proof.get("agreement"):
-        facts["cosine"] = _number(proof["agreement"].get("cosine"))
+        facts["cosine"] = _least([proof])
     wrong = exit_code == CHECK_FAILED
     return Judgement(
         outcome="wrong" if wrong else "refused",
@@ -108,17 +108,17 @@ def _judge_build(said: Mapping[str, Any]) -> Judgement:
         "precision": said.get("precision"),
         "simulated": said.get("simulated"),
         "parts": [part["part"] for part in parts if "part" in part],
-        "cosine": min((_number(p["agreement"]["cosine"]) for p in proofs if p.get("agreement")), default=None),
+        "cosine": _least(proofs),
         "nodes": _sum(p["placement"]["nodes"] for p in proofs if p.get("placement")),
         "left": _left(proofs),
+        "notes": [str(note)[:300] for note in said.get("notes") or ()][:8],
         "bytes": sum(part["artifact"]["bytes"] for part in parts if part.get("artifact")),
     }
     unproven = [f"{p.get('status', 'not proven')}: {p.get('reason')}" for p in proofs if not _is_proven(p)]
     if unproven:
         return Judgement(outcome="not proven", reason="; ".join(dict.fromkeys(unproven)), facts=facts)
     # What the program says of itself is checked against the numbers that it gives.
-    below = [p for p in proofs if p.get("agreement") and _number(p["agreement"]["cosine"]) < p["limit"]]
-    if below:
+    if any(_is_below_its_limit(p) for p in proofs):
         return Judgement(outcome="wrong", reason="called proven below its own limit, with exit 0", facts=facts)
     return Judgement(outcome="right", facts=facts)
 
@@ -127,8 +127,19 @@ def _is_proven(proof: Mapping[str, Any]) -> bool:
     return proof.get("status") == "proven on target"
 
 
-def _number(value: Any) -> float:
-    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else math.nan
+def _cosine(proof: Mapping[str, Any]) -> float | None:
+    value = (proof.get("agreement") or {}).get("cosine")
+    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
+
+
+def _least(proofs: Iterable[Mapping[str, Any]]) -> float | None:
+    """The worst agreement of all parts."""
+    return min((cosine for cosine in map(_cosine, proofs) if cosine is not None), default=None)
+
+
+def _is_below_its_limit(proof: Mapping[str, Any]) -> bool:
+    cosine = _cosine(proof)
+    return cosine is not None and cosine < proof["limit"]
 
 
 def _sum(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

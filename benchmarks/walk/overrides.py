@@ -61,6 +61,12 @@ EFFICIENTNET = {
     "expand_ratios": [1, 4], "depthwise_padding": [],
 }  # fmt: skip
 
+MROPE = (
+    "qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni_text", "paddleocr_vl_text", "glm4v_text", "glm_image_text",
+    "glm_ocr_text",
+)  # fmt: skip
+"""Texts whose positions are of time, height and width in shares that their classes take for granted."""
+
 CONFIGS: dict[str, dict[str, Any]] = {
     "donut": {"encoder": {"model_type": "donut-swin"}, "decoder": {"model_type": "mbart", "is_decoder": True,
               "add_cross_attention": True}, "decoder_start_token_id": 2, "pad_token_id": 1, "eos_token_id": 2},
@@ -90,7 +96,6 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "nemotron": {"num_key_value_heads": 1},
     "bridgetower_vision_model": {"hidden_size": 64}, "bridgetower_text_model": {"hidden_size": 64},
     "bridgetower": {"hidden_size": 64},
-    "mamba2": {"num_heads": 4, "head_dim": 16},
     "reformer": {"axial_pos_embds_dim": [16, 16], "axial_pos_shape": [8, 16], "attn_layers": ["local", "lsh"]},
     "gemma3n_text": {"intermediate_size": 64, "activation_sparsity_pattern": 0.0, "num_kv_shared_layers": 0},
     "fun_asr_nano.adaptor_config": {"intermediate_size": 8},
@@ -99,6 +104,20 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "muse_spark_audio": {"num_hidden_layers": 4},
     "depth_pro": {"patch_size": 32},
     "qwen3_omni_moe_talker_text": {"shared_expert_intermediate_size": 64},
+    "pp_lcnet_v4": {"stem_channels": ...},
+    **{name: {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 3, 3]}}
+       for name in MROPE},
+    "glm4v_moe_text": {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [1, 1, 2],
+                                           "partial_rotary_factor": 0.5}},
+    "bamba": {"attn_layer_indices": [1]},
+    "granitemoehybrid": {"layer_types": ["mamba", "attention"]},
+    "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2, "expert_layer_offset": 1},
+    "lilt": {"hidden_size": 48},
+    "mobilevitv2": {"image_size": 64},
+    "ernie4_5_moe": {"moe_k": 2, "moe_num_shared_experts": 1},
+    "mamba2": {"num_heads": 4, "head_dim": 16, "n_groups": 1}, "nemotron_h": {"n_groups": 1},
+    "sam2_hiera_det_model": {"image_size": [64, 64], "window_size_per_stage": [2, 2, 2, 2],
+                             "window_positional_embedding_background_size": [2, 2]},
     "superpoint": {"keypoint_decoder_dim": 65},
     "clvp_encoder": {"head_dim": ...},
     "gpt_neo": {"attention_types": [[["global", "local"], 1]]},
