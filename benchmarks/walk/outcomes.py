@@ -151,7 +151,7 @@ def _sum(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 
 def _left(proofs: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Operators that run on the CPU on a target that is not the CPU, without those that its own setting leaves there."""
+    """Operators that run on the CPU on another target, without those that a setting of its own leaves there."""
     left: dict[str, int] = {}
     for proof in proofs:
         placed = proof.get("placement") or {}

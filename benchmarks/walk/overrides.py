@@ -127,8 +127,9 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "oneformer": {"feature_size": 32, "conv_dim": 32, "mask_dim": 32},
     "maskformer": {"fpn_feature_size": 32, "mask_feature_size": 32},
     "sam_hq_vision_model": {"num_pos_feats": 16, "output_channels": 32},
-    "clap_audio_model": {"spec_size": 64, "num_mel_bins": 32, "num_hidden_layers": 4, "window_size": 2, "patch_embeds_hidden_size": 16,
-                         "hidden_size": 128},
+    "clap_audio_model": {
+        "spec_size": 64, "num_mel_bins": 32, "num_hidden_layers": 4, "window_size": 2, "patch_embeds_hidden_size": 16,
+        "hidden_size": 128},
 }  # fmt: skip
 """By `model_type`, or `model_type.part` for a part in that model only; `...` leaves an attribute as it is."""
 

@@ -66,7 +66,8 @@ SIZES: tuple[tuple[str, int], ...] = (
 """Largest value of the attributes whose name matches; the first that matches counts."""
 
 UNTOUCHED = re.compile(
-    r"^(num_channels|num_encoder_blocks|in_channels|audio_channels|type_vocab_size|num_labels|chunk_size_feed_forward|temporal_patch_size"
+    r"^(num_channels|num_encoder_blocks|in_channels|audio_channels|type_vocab_size|num_labels|chunk_size_feed_forward"
+    r"|temporal_patch_size"
     r"|head_ratio|iou_head_depth|num_output_channels|num_input_channels|out_channels|mlp_ratios?|patch_stride"
     r"|max_depth|min_depth|mask_input_channels|adapter_kernel_size|label_length"
     r"|first_k_dense_replace|rope_dim|linear_conv_kernel_dim|num_nextn_predict_layers"
@@ -143,7 +144,7 @@ def shrink(
     if any(field.name == "head_dim" for field in dataclasses.fields(config)):
         # Some classes leave it open and count on a checkpoint to have it.
         values.setdefault("head_dim", WIDTH // HEADS)
-    values |= {name: _made(value, overrides, tokens) for name, value in own.items() if value is not ...}
+    values |= {name: make_value(value, overrides, tokens) for name, value in own.items() if value is not ...}
     return _with_constants(type(config), values, config, set(own))
 
 
@@ -180,7 +181,7 @@ def _is_config(value: Any) -> bool:
     return hasattr(value, "to_dict") and hasattr(value, "model_type")
 
 
-def _made(value: Any, overrides: Mapping[str, Mapping[str, Any]], tokens: Tokens) -> Any:
+def make_value(value: Any, overrides: Mapping[str, Mapping[str, Any]], tokens: Tokens) -> Any:
     """An override as the value it stands for: `{"model_type": ...}` is the tiny config of that type."""
     if isinstance(value, Mapping) and "model_type" in value:
         from transformers import CONFIG_MAPPING
@@ -194,9 +195,7 @@ def _made(value: Any, overrides: Mapping[str, Mapping[str, Any]], tokens: Tokens
     return value
 
 
-def _small_part(
-    name: str, part: Any, overrides: Mapping[str, Mapping[str, Any]], tokens: Tokens, path: str
-) -> Any:
+def _small_part(name: str, part: Any, overrides: Mapping[str, Mapping[str, Any]], tokens: Tokens, path: str) -> Any:
     if part.model_type == "timm_backbone":
         # Its nets are in a package of their own, which may not be there.
         from transformers import ResNetConfig

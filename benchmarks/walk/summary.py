@@ -54,7 +54,11 @@ def describe(row: tiny_models.Row, steps: Mapping[str, Mapping[str, Any]]) -> di
 
 def _describe_step(row: Mapping[str, Any]) -> dict[str, Any]:
     facts = row.get("facts") or {}
-    kept = {name: facts[name] for name in ("exit_code", "stage", "cosine", "error", "parts", "left", "nodes") if facts.get(name)}
+    kept = {
+        name: facts[name]
+        for name in ("exit_code", "stage", "cosine", "error", "parts", "left", "nodes")
+        if facts.get(name)
+    }
     if isinstance(kept.get("cosine"), float):
         kept["cosine"] = float(f"{kept['cosine']:.6g}")
     return {"outcome": row["outcome"], "reason": row["reason"][:LONGEST], "seconds": row["seconds"], **kept}

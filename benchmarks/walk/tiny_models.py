@@ -1,7 +1,7 @@
 """Make a folder with a tiny model for every architecture of the installed transformers, as `save_pretrained` writes it.
 
-Configs are made by `shrink.py`; weights are random with a fixed seed; the files of processors and a tokenizer lie beside
-them where their classes work without a download. INDEX.tsv says for each architecture which class was made, how many
+Configs are made by `shrink.py`; weights are random with a fixed seed; the files of processors and a tokenizer lie
+beside them where their classes work without a download. INDEX.tsv says for each architecture which class was made, how many
 parameters it has, and whether PyTorch runs it with obvious inputs, or why there is no folder.
 
     python benchmarks/walk/tiny_models.py -o FOLDER [--named] [--again] [NAME ...]
@@ -25,7 +25,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 import overrides
-from shrink import shrink
+from shrink import Tokens, make_value, shrink
 
 INDEX = "INDEX.tsv"
 COLUMNS = ("model_type", "class", "parameters", "state", "reason")
@@ -78,17 +78,14 @@ def make_config(name: str) -> Any:
     try:
         default = kind()
     except Exception:  # noqa: BLE001 - a class that refuses its own defaults takes the values of its row
-        from shrink import Tokens, _made
-
-        return kind(**{key: _made(value, own, Tokens()) for key, value in needed.items()})
+        return kind(**{key: make_value(value, own, Tokens()) for key, value in needed.items()})
     return shrink(default, own)
 
 
 def choose_class(name: str, config: Any) -> type | None:
     """The model class that stands for an architecture; None when transformers has none for this config."""
-    from transformers.models.auto import modeling_auto
-
     import transformers
+    from transformers.models.auto import modeling_auto
 
     if name in overrides.CLASSES:
         return getattr(transformers, overrides.CLASSES[name])
@@ -168,9 +165,9 @@ def find_value(config: Any, *names: str) -> Any:
         if (value := getattr(config, name, None)) is not None:
             return value
     for part in vars(config).values():
-        if hasattr(part, "to_dict") and hasattr(part, "model_type"):
-            if (value := find_value(part, *names)) is not None:
-                return value
+        is_config = hasattr(part, "to_dict") and hasattr(part, "model_type")
+        if is_config and (value := find_value(part, *names)) is not None:
+            return value
     return None
 
 
@@ -193,9 +190,8 @@ def save_processors(name: str, config: Any, folder: Path) -> list[str]:
 
 
 def _save_image_processor(model_type: str, config: Any, folder: Path) -> None:
-    from transformers.models.auto.image_processing_auto import IMAGE_PROCESSOR_MAPPING_NAMES
-
     import transformers
+    from transformers.models.auto.image_processing_auto import IMAGE_PROCESSOR_MAPPING_NAMES
 
     model_type = overrides.PROCESSOR_OF.get(folder.name, model_type)
     found = IMAGE_PROCESSOR_MAPPING_NAMES.get(model_type)
@@ -223,9 +219,8 @@ def _save_image_processor(model_type: str, config: Any, folder: Path) -> None:
 
 
 def _save_feature_extractor(model_type: str, config: Any, folder: Path) -> None:
-    from transformers.models.auto.feature_extraction_auto import FEATURE_EXTRACTOR_MAPPING_NAMES
-
     import transformers
+    from transformers.models.auto.feature_extraction_auto import FEATURE_EXTRACTOR_MAPPING_NAMES
 
     found = FEATURE_EXTRACTOR_MAPPING_NAMES.get(model_type)
     if not found or (folder / "preprocessor_config.json").exists():
@@ -240,15 +235,20 @@ def _save_feature_extractor(model_type: str, config: Any, folder: Path) -> None:
     kind(**values).save_pretrained(folder)
 
 
-WORDS = (
-    "the of and to in is was he for it with as his on be at by had not are but from or have an they which one you were "
-    "all her she there would their we him been has when who will no more if out so up said what its about than into "
-    "them can only other time new some could these two may first then do any like my now over such our man me even most "
-    "made after also did many must before back see through way where get much go well your know should down work year "
-    "because come people just say each those take day good how long little own old use great house school state world "
-    "three here between life being under never same another while last us off might since against right place high "
-    "small found still part number water light music car dog cat tree road city river book name head hand eye face"
-).split()
+WORDS = [
+    "the", "of", "and", "to", "in", "is", "was", "he", "for", "it", "with", "as", "his", "on", "be", "at", "by",
+    "had", "not", "are", "but", "from", "or", "have", "an", "they", "which", "one", "you", "were", "all", "her",
+    "she", "there", "would", "their", "we", "him", "been", "has", "when", "who", "will", "no", "more", "if", "out",
+    "so", "up", "said", "what", "its", "about", "than", "into", "them", "can", "only", "other", "time", "new",
+    "some", "could", "these", "two", "may", "first", "then", "do", "any", "like", "my", "now", "over", "such",
+    "our", "man", "me", "even", "most", "made", "after", "also", "did", "many", "must", "before", "back", "see",
+    "through", "way", "where", "get", "much", "go", "well", "your", "know", "should", "down", "work", "year",
+    "because", "come", "people", "just", "say", "each", "those", "take", "day", "good", "how", "long", "little",
+    "own", "old", "use", "great", "house", "school", "state", "world", "three", "here", "between", "life", "being",
+    "under", "never", "same", "another", "while", "last", "us", "off", "might", "since", "against", "right",
+    "place", "high", "small", "found", "still", "part", "number", "water", "light", "music", "car", "dog", "cat",
+    "tree", "road", "city", "river", "book", "name", "head", "hand", "eye", "face",
+]  # fmt: skip
 
 
 def _save_tokenizer(model_type: str, config: Any, folder: Path) -> None:
@@ -296,7 +296,7 @@ def _save_tokenizer(model_type: str, config: Any, folder: Path) -> None:
 
 
 def _takes_text(model_type: str, config: Any) -> bool:
-    """Whether models of this type come with a tokenizer: one is named for them, or they or a part of them model text."""
+    """Whether models of this type come with a tokenizer: one is named for them, or they or a part read text."""
     from transformers.models.auto import modeling_auto
     from transformers.models.auto.tokenization_auto import TOKENIZER_MAPPING_NAMES
 
@@ -319,7 +319,9 @@ def obvious_inputs(model: Any) -> dict[str, Any]:
     config, names = model.config, inspect.signature(model.forward).parameters
     torch.manual_seed(1)
     vocabulary = find_value(config, "vocab_size", "src_vocab_size") or 64
-    ids = torch.randint(5, max(vocabulary - 16, 8), (1, 16)) if isinstance(vocabulary, int) else torch.ones(1, 16).long()
+    ids = (
+        torch.randint(5, max(vocabulary - 16, 8), (1, 16)) if isinstance(vocabulary, int) else torch.ones(1, 16).long()
+    )
     height, width = image_size(config)
     channels = find_value(config, "num_channels", "in_channels", "in_chans")
     channels = channels if isinstance(channels, int) else 3

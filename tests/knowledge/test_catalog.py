@@ -93,7 +93,7 @@ def walked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         row("albert", "fill-mask", "right", "right", GatherND=1),
         row("dpt", "depth-estimation", "right", "wrong", "`depth` has a cosine of 0.3"),
         row("odd", None, "refused", "skipped", "`odd` cannot be traced"),
-        row("part", None, "no model", "no model", "transformers has no model class for this config"),
+        row("part", None, "no model", "no model", "no model class"),
     )
     made = Architectures(npu="qnn/npu", simulated=True, versions={"transformers": "5.22.2"}, architectures=rows)
     (tmp_path / "architectures.json").write_bytes(files.text(made))
@@ -108,8 +108,7 @@ def test_architectures_show_their_outcomes_the_reason_and_what_is_left_on_the_cp
         "albert        AlbertModel  fill-mask         right     right                left on the CPU: GatherND x1\n"
         "dpt           DptModel     depth-estimation  right     wrong                `depth` has a cosine of 0.3\n"
         "odd           OddModel                       refused   skipped              `odd` cannot be traced\n"
-        "part                                         no model  no model             transformers has no model class for"
-        " this config\n"
+        "part                                         no model  no model             no model class\n"
         "\n"
         "4 architectures, tiny models with random weights (transformers 5.22.2)\n"
         "cpu: 2 right, 1 refused, 1 no model\n"
@@ -129,7 +128,7 @@ def test_architectures_are_filtered_by_name_by_task_and_by_where_they_were_tried
     assert names(target="dml") == []
     with pytest.raises(RequestError, match="no architecture `dptt`") as caught:
         show_architectures(family="dptt")
-    assert caught.value.hint == "did you mean `dpt`?"
+    assert "`dpt`" in (caught.value.hint or "")
 
 
 @pytest.mark.usefixtures("walked")

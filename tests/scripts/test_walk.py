@@ -138,14 +138,19 @@ def test_a_program_that_is_not_done_in_time_is_ended(tmp_path: Path, walk: Simpl
 
 
 def test_what_is_run_is_what_is_missing_or_asked_for_again(walk: SimpleNamespace) -> None:
-    done = {("a", "cpu"): {"outcome": "right"}, ("b", "cpu"): {"outcome": "refused"}, ("c", "cpu"): {"outcome": "wrong"}}
+    done = {
+        ("a", "cpu"): {"outcome": "right"},
+        ("b", "cpu"): {"outcome": "refused"},
+        ("c", "cpu"): {"outcome": "wrong"},
+    }
     steps = ["cpu", "npu"]
 
     def chosen(*again: str) -> dict[str, list[str]]:
         return dict(walk.run.choose(["a", "b", "c", "d"], steps, done, again))
 
     assert chosen() == {"a": ["npu"], "b": ["npu"], "c": ["npu"], "d": steps}
-    assert chosen("refused")["b"] == steps and chosen("refused")["c"] == ["npu"]
+    assert chosen("refused")["b"] == steps
+    assert chosen("refused")["c"] == ["npu"]
     assert chosen("failed") == {"a": ["npu"], "b": steps, "c": steps, "d": steps}
     assert chosen("a")["a"] == steps
 
@@ -164,7 +169,10 @@ def proof(**values: Any) -> dict[str, Any]:
 
 
 BUILT = {"ok": True, "precision": "w8a16", "simulated": True, "notes": []}
-REFUSED = {"ok": False, "error": {"code": "invalid-model", "message": "architecture `dpt` is not supported", "hint": "h"}}
+REFUSED = {
+    "ok": False,
+    "error": {"code": "invalid-model", "message": "architecture `dpt` is not supported", "hint": "h"},
+}
 MISSED = {
     "ok": False,
     "error": {"code": "check-failed", "message": "on qnn/npu `logits` has a cosine of 0.31"},

@@ -16,8 +16,10 @@ ARCHITECTURES = Path(__file__).with_name("architectures.json")
 ArchitectureOutcome = Literal[
     "right", "wrong", "refused", "not proven", "crashed", "timeout", "skipped", "not run", "not made", "no model"
 ]
-"""What came of a tiny model of an architecture on a target. `not made`: transformers could not make a tiny model here, `no
-model`: it has a config class and no model class, `not run`: it was not tried, `skipped`: it failed on the CPU before."""
+"""What came of a tiny model of an architecture on a target.
+
+`not made`: transformers could not make a tiny model here; `no model`: it has a config class and no model class;
+`not run`: it was not tried; `skipped`: it failed on the CPU before."""
 
 
 @dataclass(frozen=True, kw_only=True)

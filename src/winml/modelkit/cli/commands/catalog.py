@@ -29,8 +29,8 @@ from winml.modelkit.cli.options import HELP, examples, json_option
 @click.option(
     "--architectures",
     is_flag=True,
-    help="Show all architectures of transformers: whether a tiny model with random weights was exported and right on the "
-    "CPU and on the simulated NPU, or refused, with the reason.",
+    help="Show all architectures of transformers: whether a tiny model with random weights was exported and right on "
+    "the CPU and on the simulated NPU, or refused, with the reason.",
 )
 @json_option
 def command(family: str | None, task: str | None, target: str | None, architectures: bool, as_json: bool) -> None:
