@@ -3,7 +3,8 @@
     python scripts/make_catalog.py
 
 Architectures are those of `benchmarks/results/walk.json`. Families and tasks are those of the exporter. Proofs are the
-lines of `benchmarks/catalog/results.jsonl` and `benchmarks/accuracy/results.jsonl`; what was tried of recipes stands in them (`benchmarks/recipes/proofs.py`).
+lines of `benchmarks/catalog/results.jsonl` and `benchmarks/accuracy/results.jsonl`; what was tried of recipes
+stands in them (`benchmarks/recipes/proofs.py`).
 """
 
 from __future__ import annotations

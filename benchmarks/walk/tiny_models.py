@@ -1,8 +1,8 @@
 """Make a folder with a tiny model for every architecture of the installed transformers, as `save_pretrained` writes it.
 
 Configs are made by `shrink.py`; weights are random with a fixed seed; the files of processors and a tokenizer lie
-beside them where their classes work without a download. INDEX.tsv says for each architecture which class was made, how many
-parameters it has, and whether PyTorch runs it with obvious inputs, or why there is no folder.
+beside them where their classes work without a download. INDEX.tsv says for each architecture which class was made,
+how many parameters it has, and whether PyTorch runs it with obvious inputs, or why there is no folder.
 
     python benchmarks/walk/tiny_models.py -o FOLDER [--named] [--again] [NAME ...]
 """
