@@ -324,7 +324,7 @@ def test_a_probe_ends_with_an_honest_sentence() -> None:
     assert probe.find_answer(_seen("PASS", runs=[replace(ran, verdict="FAIL", message="why")]))[0] == "blocked"
     assert probe.find_answer(_seen("HOST-BLOCKED")) == ("blocked", "blocked because why")
     assert probe.find_answer(_seen("FAIL"))[0] == "code"
-    unknown = replace(FOLDER, task=None, reason="architecture `vilt` is not supported")
+    unknown = replace(FOLDER, inputs=None, reason="architecture `vilt` is not supported")
     assert probe.find_answer(_seen("CLI-BLOCKED", described=unknown))[0] == "code"
     found = probe.Help("fixed-shapes", "it builds only with every size fixed", ExportPart(dynamic_axes=()))
     assert probe.find_answer(_seen("FAIL", helped=found))[0] == "recipe"

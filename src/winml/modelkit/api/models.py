@@ -259,7 +259,7 @@ def export(
     task: str | None = None,
     part: str | None = None,
     opset: int | None = None,
-    exporter: str = "transformers",
+    exporter: str | None = None,
     shapes: Shapes | None = None,
     dynamic_axes: Words | None = None,
     input_specs: Mapping[str, Mapping[str, Any]] | None = None,
@@ -313,7 +313,7 @@ def build(
     trust_options: Words = (),
     task: str | None = None,
     part: str | None = None,
-    exporter: str = "transformers",
+    exporter: str | None = None,
     dynamic_axes: Words | None = None,
     input_specs: Mapping[str, Mapping[str, Any]] | None = None,
     parity: bool = True,
@@ -444,7 +444,7 @@ def _build(request: BuildRequest, call: Call) -> BuildResult:
 def _export_options(
     task: str | None,
     part: str | None,
-    exporter: str,
+    exporter: str | None,
     shapes: Shapes | None,
     dynamic_axes: Words | None,
     input_specs: Mapping[str, Mapping[str, Any]] | None,
@@ -454,7 +454,8 @@ def _export_options(
     """How a Hugging Face model is exported."""
     from winml.modelkit.building.export.resolve import ExportOptions
 
-    one_of(("transformers", "legacy"), exporter=exporter)
+    if exporter is not None:
+        one_of(("transformers", "legacy"), exporter=exporter)
     return ExportOptions(
         task=task,
         part=part,

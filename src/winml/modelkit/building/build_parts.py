@@ -23,7 +23,7 @@ from winml.modelkit.core import model_ref
 from winml.modelkit.core.build_folder import CONFIG, PARTS, PartEntry, PartsFile
 from winml.modelkit.core.config import RANDOM, OptimizeSection
 from winml.modelkit.core.errors import RequestError, RunFailedError
-from winml.modelkit.core.events import OnEvent
+from winml.modelkit.core.events import OnEvent, ignore
 from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.values import to_json
 from winml.modelkit.graph.signature import read_signature
@@ -33,21 +33,22 @@ from winml.modelkit.worker.client import Worker
 
 def build_model(request: BuildRequest, on_event: OnEvent) -> BuildResult | BuildPartsResult:
     """Build a model; a composite one part by part."""
-    parts = parts_of(request)
+    parts = parts_of(request, on_event)
     if parts == (WHOLE,):
         return build(request, on_event)
     return _build_parts(request, parts, on_event)
 
 
-def parts_of(request: BuildRequest) -> tuple[str, ...]:
+def parts_of(request: BuildRequest, on_event: OnEvent = ignore) -> tuple[str, ...]:
     """The parts that a request asks for; a config is for one."""
     if not isinstance(request.config, ConfigRequest):
         return (WHOLE,)
     ref = model_ref.parse(request.config.model)
     if not ref.is_exported or request.config.export.part is not None:
         return (WHOLE,)
+    chosen = request.config.export
     located = exported.locate(ref, weights=False)
-    return resolve.parts_of(located.folder, request.config.export)
+    return resolve.parts_of(located.folder, chosen, exported.find_derivation(located, chosen, on_event=on_event))
 
 
 def _build_parts(request: BuildRequest, parts: tuple[str, ...], on_event: OnEvent) -> BuildPartsResult:

@@ -196,19 +196,31 @@ def _plan_export(request: ConfigRequest, planned: Planned, *, weights: bool) -> 
         )
     chosen = replace(request.export, opset=request.opset)
     located = exports.locate(ref, weights=weights, code=chosen.trust_remote_code)
-    section = export.resolve(located.folder, chosen, chosen.part or WHOLE)
+    derived = exports.find_derivation(located, chosen)
+    section = export.resolve(located.folder, chosen, chosen.part or WHOLE, derived)
     return ExportPlan(located, section, chosen.trust_remote_code)
 
 
 def fit_export(made: MadeConfig, model: Path) -> MadeConfig:
     """The config without sizes of axes that the exported model turned out not to have.
 
-    An exporter drops an input that nothing depends on, and with it axes that no other input has.
+    An exporter drops an input that nothing depends on, and with it axes that no other input has; an export that could
+    not leave an axis open has it at one size.
     """
     section = made.config.optimize
     if made.export is None or section is None or not section.fixed_dims:
         return made
-    removed = set(made.export.section.sizes) - set(open_dims(read_signature(model).inputs))
+    found = read_signature(model).inputs
+    removed = set(made.export.section.sizes) - set(open_dims(found))
+    shapes = {entry.name: entry.shape for entry in made.export.section.inputs}
+    for value in found:
+        for axis, size in zip(shapes.get(value.name, ()), value.shape or (), strict=False):
+            wanted = section.fixed_dims.get(str(axis), size)
+            if axis in removed and isinstance(size, int) and size != wanted:
+                raise RequestError(
+                    f"axis `{axis}` could not be left open: the export fixed it at {size}, and {wanted} is wanted",
+                    hint=f"fix it in the export: `--shape {axis}={wanted}`",
+                )
     dims = {name: size for name, size in section.fixed_dims.items() if name not in removed}
     return replace(made, config=replace(made.config, optimize=replace(section, fixed_dims=dims)))
 

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import field
 from importlib import metadata
 from pathlib import Path
 
 from winml.modelkit import __version__
+from winml.modelkit.building.events import StageDone, StageStarted
+from winml.modelkit.building.export.derivation import InputDerivation
 from winml.modelkit.building.export.folder import ModelFolder, Weights
-from winml.modelkit.building.export.resolve import ExportOptions, resolve, signature_of
+from winml.modelkit.building.export.resolve import (
+    ExportOptions,
+    is_derived,
+    refuse_remote_code,
+    resolve,
+    signature_of,
+    task_of,
+)
+from winml.modelkit.building.export.table import DERIVE_VERSION
 from winml.modelkit.building.manifest import BuildManifest, BuildSource, ManifestArtifact
 from winml.modelkit.building.pipeline import folder as folders
 from winml.modelkit.building.pipeline.artifact import Source, hash_source
@@ -28,7 +39,9 @@ from winml.modelkit.data.answers import HubModel
 from winml.modelkit.graph.signature import Signature
 from winml.modelkit.store import atomic, digest
 from winml.modelkit.store.cache import Cache
+from winml.modelkit.store.stage_cache import StageKey
 from winml.modelkit.worker.client import Worker
+from winml.modelkit.worker.scratch import ScratchFolder
 
 INSTALL = "install torch==2.13.0 by that pin, then `pip install 'winml-modelkit[hf]'`"
 
@@ -112,6 +125,42 @@ def fetch_file(ref: ModelRef) -> Path:
         return worker.ask(Path, "data.hub_file", args, what=f"fetching `{ref}`")
 
 
+def find_derivation(
+    located: Located, options: ExportOptions, cache: Cache | None = None, on_event: OnEvent = ignore
+) -> InputDerivation | None:
+    """The inputs of a model that is in no table, from the cache or from a worker that runs its class; None for others.
+
+    They follow from the config, the processor and the code; weights do not matter.
+    """
+    folder = located.folder
+    refuse_remote_code(folder, trust_remote_code=options.trust_remote_code)
+    if not is_derived(folder, options):
+        return None
+    folder.require_type()
+    task = task_of(folder, options.task)
+    files = {CONFIG: folder.path / CONFIG, **folder.processor_files()}
+    if folder.remote_code:
+        files |= {path.relative_to(folder.path).as_posix(): path for path in sorted(folder.path.rglob("*.py"))}
+    source = hash_source(files, main=CONFIG).artifact
+    key = StageKey("derive", DERIVE_VERSION, {"task": task}, source.digest, _libraries())
+    stages = (cache or Cache()).stages
+    with stages.computing(key):
+        entry = stages.find(key)
+        if entry is not None:
+            return read(InputDerivation, entry.info)
+        args = {"folder": folder.path, "task": task, "trust_remote_code": options.trust_remote_code}
+        started = time.monotonic()
+        on_event(StageStarted(key.stage, hit=False))
+        with Worker() as worker:
+            found = worker.ask(InputDerivation, "stages.derive", args, what="deriving the inputs of the model")
+        on_event(StageDone(key.stage, hit=False, seconds=time.monotonic() - started))
+        with ScratchFolder("winml-derive-") as scratch:
+            stored = scratch / "derivation.json"
+            folders.write_json(stored, found)
+            stages.store(key, {stored.name: stored}, to_json(found))
+    return found
+
+
 def run_export(plan: ExportPlan, exporting: Exporting) -> Exported:
     """The export of a model, from the cache or from a worker of its own."""
     located, section = plan.located, plan.section
@@ -134,7 +183,8 @@ def export_whole(ref: ModelRef, exporting: Exporting) -> Exported:
     """The whole of a model that a command wants to run, exported for the task that it was saved for."""
     located = locate(ref)
     options = ExportOptions(task=ref.task)
-    return run_export(ExportPlan(located, resolve(located.folder, options)), exporting)
+    derived = find_derivation(located, options, exporting.cache)
+    return run_export(ExportPlan(located, resolve(located.folder, options, derived=derived)), exporting)
 
 
 def _libraries() -> dict[str, str]:

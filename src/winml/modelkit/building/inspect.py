@@ -46,12 +46,21 @@ def inspect(model: str, *, dims: Mapping[str, int], timeout_s: float | None = No
 
 
 def _inspect_folder(ref: ModelRef, dims: Mapping[str, int]) -> FolderInspection:
-    """What config.json and the headers of the weights hold; nothing is imported or loaded."""
+    """What config.json and the headers of the weights hold.
+
+    Nothing is imported or loaded, unless the architecture is in no table: then its class is asked.
+    """
     if dims:
         raise RequestError("`--dim` is for ONNX models", hint="drop it, or export the model first")
     from winml.modelkit.building.export.describe import describe
-    from winml.modelkit.building.exported import hub_weights, locate
+    from winml.modelkit.building.export.resolve import ExportOptions
+    from winml.modelkit.building.exported import find_derivation, hub_weights, locate
 
     located = locate(ref, weights=False)
     weights = None if ref.kind == "folder" or located.folder.weight_files else hub_weights(ref)
-    return describe(located.folder, weights, model=located.reference)
+    return describe(
+        located.folder,
+        weights,
+        model=located.reference,
+        derive=lambda: find_derivation(located, ExportOptions()),
+    )

@@ -40,9 +40,7 @@ export_options = stack(
     click.option(
         "--exporter",
         type=click.Choice(["transformers", "legacy"]),
-        default="transformers",
-        show_default=True,
-        help="Exporter from PyTorch to ONNX.",
+        help="Exporter from PyTorch to ONNX (default: transformers, and legacy where that fails).",
     ),
     click.option(
         "--shape",

@@ -74,8 +74,8 @@ class InputSection:
     low: Number = -1.0
     high: Number = 1.0
     """Values lie from `low` to `high`, for whole numbers both included."""
-    values: Annotated[str, OneOf(("random", "padding", "positions"))] = "random"
-    """`padding`: ones, then zeros in the last sample; `positions`: 0, 1, 2 …"""
+    values: Annotated[str, OneOf(("random", "padding", "positions", "boxes"))] = "random"
+    """`padding`: ones, then zeros in the last sample; `positions`: 0, 1, 2 …; `boxes`: left, top, right, bottom."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,12 @@ class ExportSection:
     inputs: tuple[InputSection, ...] = ()
     sizes: dict[str, Count] = field(default_factory=dict)
     """Sizes of open axes in the sample that is traced."""
+    derived: Names = ()
+    """How the inputs were derived, for an architecture that is in no table."""
+    mean_noise: bool = False
+    """Whether random numbers that the class draws are replaced by their mean, so that outputs can be compared."""
+    fall_back: bool = False
+    """Whether axes may be fixed, and the other exporter be used, where the model cannot be traced otherwise."""
     seed: Seed = 0
     verify: bool = True
     """Whether outputs are compared with those of PyTorch."""

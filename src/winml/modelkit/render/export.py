@@ -38,6 +38,7 @@ def export_text(result: ExportResult) -> str:
         past = len(inputs) - len(shown)
         more = [f"{past} cache inputs"] if past else []
         lines.append(f"  {name}inputs {', '.join([*shown, *more])}")
+    lines += [f"  {note}" for note in dict.fromkeys(note for part in result.parts for note in part.metadata.notes)]
     return "\n".join(lines)
 
 

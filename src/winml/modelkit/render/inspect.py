@@ -102,13 +102,15 @@ def folder_text(result: FolderInspection) -> str:
         ("parameters", parameters),
         ("weights", weights),
     ]
-    if result.task is not None:
+    if result.task is None:
+        rows.append(("task", f"unknown: {result.reason}"))
+    else:
         rows.append(("task", result.task))
         rows.append(("other tasks", ", ".join(result.tasks[1:]) or "none"))
-        rows.append(("inputs", _folder_inputs(result.inputs or ())))
+        known = result.inputs is not None
+        rows.append(("inputs", _folder_inputs(result.inputs or ()) if known else f"unknown: {result.reason}"))
         rows += [(f"part {part.part}", _folder_inputs(part.inputs)) for part in result.parts]
-    else:
-        rows.append(("task", f"unknown: {result.reason}"))
+        rows += [("derived", note) for note in result.derived]
     if result.remote_code:
         rows.append(("remote code", ", ".join(result.remote_code)))
     return f"{result.model}\n\n{table(rows)}"

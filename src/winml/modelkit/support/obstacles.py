@@ -57,8 +57,8 @@ class ProbeFacts:
 
     @property
     def covered(self) -> bool | None:
-        """Whether the exporter knows the class and its task; None for a model that is not exported."""
-        return None if self.folder is None else self.task is not None
+        """Whether the exporter knows the inputs of the class; None for a model that is not exported."""
+        return None if self.folder is None else not self.inputs_unknown
 
 
 def list_obstacles(seen: ProbeFacts) -> list[Obstacle]:
@@ -115,7 +115,7 @@ def _find_renamed_class(seen: ProbeFacts) -> Obstacle:
     named = seen.folder.architecture
     if named is None:
         return Obstacle("renamed-class", None, "its config names no class")
-    if seen.task is None:
+    if seen.inputs_unknown:
         return Obstacle("renamed-class", None, f"`{named}` is not a known class; it may be new or renamed")
     return Obstacle("renamed-class", False, f"`{named}` is known")
 
@@ -125,7 +125,10 @@ def _unknown_inputs(seen: ProbeFacts) -> Obstacle:
         return Obstacle("unknown-inputs", False, "an ONNX model names its inputs")
     if seen.inputs_unknown:
         return Obstacle("unknown-inputs", True, f"its inputs are not described anywhere: {seen.folder.reason}")
-    return Obstacle("unknown-inputs", False, "the exporter knows its inputs")
+    derived = bool(seen.folder.derived)
+    return Obstacle(
+        "unknown-inputs", False, "its inputs follow from its class" if derived else "the exporter knows its inputs"
+    )
 
 
 def _dynamic_axes(seen: ProbeFacts) -> Obstacle:
@@ -152,7 +155,7 @@ def find_answer(seen: ProbeFacts) -> tuple[Answer, str]:
         return _answer_by_runs(seen)
     if build.verdict in ("HOST-BLOCKED", "TIMEOUT"):
         return "blocked", f"blocked because {build.message}"
-    if seen.folder is not None and seen.task is None and seen.folder.files:
+    if seen.folder is not None and seen.inputs_unknown and seen.folder.files:
         return "code", f"needs code, or a recipe that names its task and inputs: {seen.folder.reason}"
     if build.verdict == "CLI-BLOCKED":
         return "blocked", f"blocked because {build.message}"

@@ -129,7 +129,7 @@ class _Prober:
             seen = ProbeFacts(described, build)
             return replace(seen, runs=list(self._runs("default", seen.parts)))
         helped = None
-        if isinstance(described, FolderInspection) and described.task is not None:
+        if isinstance(described, FolderInspection) and described.inputs is not None:
             helped = self._find_help(described) if build.verdict in ("FAIL", "CLI-BLOCKED") else None
         return ProbeFacts(described, build, (), helped)
 

@@ -42,6 +42,7 @@ OPERATIONS: dict[str, str] = {
     "session.download": "winml.modelkit.session.windows_ml:download",
     "session.probe": "winml.modelkit.session.ep_registry:probe",
     "stages.export": "winml.modelkit.building.export.stage:run",
+    "stages.derive": "winml.modelkit.building.export.derive:derive",
     "stages.forward": "winml.modelkit.building.export.forward:forward",
     "stages.optimize": "winml.modelkit.building.optimize.stage:run",
     "stages.quantize": "winml.modelkit.building.quantize.stage:run",

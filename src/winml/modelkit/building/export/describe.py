@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Annotated, Literal
 
-from winml.modelkit.building.export import families, resolve, signature
+from winml.modelkit.building.export import families, resolve
+from winml.modelkit.building.export.derivation import InputDerivation
 from winml.modelkit.building.export.families import WHOLE
 from winml.modelkit.building.export.folder import ModelFolder, Weights
 from winml.modelkit.building.export.resolve import ExportOptions
@@ -48,13 +49,24 @@ class FolderInspection(CommandResult):
     """The task first, then the others of its family."""
     inputs: tuple[InputSection, ...] | None = None
     parts: tuple[PartInspection, ...] = ()
+    derived: tuple[str, ...] = ()
+    """How its inputs were derived, for an architecture that is in no table."""
     reason: str | None = None
     """Why its task or its inputs are not known."""
     hint: str | None = None
 
 
-def describe(folder: ModelFolder, weights: Weights | None = None, *, model: str | None = None) -> FolderInspection:
-    """Class, tasks, inputs, parts and weights, which the caller may pass; `model` is its name."""
+def describe(
+    folder: ModelFolder,
+    weights: Weights | None = None,
+    *,
+    model: str | None = None,
+    derive: Callable[[], InputDerivation | None] = lambda: None,
+) -> FolderInspection:
+    """Class, tasks, inputs, parts and weights, which the caller may pass; `model` is its name.
+
+    `derive` is called for a model whose inputs are in no table.
+    """
     weights = folder.weights() if weights is None else weights
     family = folder.family
     found = FolderInspection(
@@ -70,22 +82,25 @@ def describe(folder: ModelFolder, weights: Weights | None = None, *, model: str 
     )
     try:
         task = resolve.task_of(folder, None)
-        known = folder.require_family()
-        parts = [_part(folder, task, part) for part in families.parts_of(known, task)]
-        whole = _part(folder, task, WHOLE)
+        found = replace(found, task=task, tasks=(task,))
+        options = ExportOptions(trust_remote_code=True)  # nothing is run here
+        derived = derive() if resolve.is_derived(folder, options) else None
+        if derived is None:
+            known = folder.require_family()
+            others = tuple(other for other in families.tasks_of(known) if other != task)
+            found = replace(found, tasks=(task, *others))
+        parts = [_part(folder, part, derived) for part in resolve.parts_of(folder, options, derived)]
+        whole = _part(folder, WHOLE, derived)
     except ModelkitError as error:
         return replace(found, reason=error.message, hint=error.hint)
     return replace(
         found,
-        task=task,
-        tasks=(task, *(other for other in families.tasks_of(known) if other != task)),
+        derived=() if derived is None else derived.notes,
         inputs=whole.inputs,
         parts=tuple(part for part in parts if part.part != WHOLE),
     )
 
 
-def _part(folder: ModelFolder, task: str, part: str) -> PartInspection:
-    options = ExportOptions(trust_remote_code=True)  # nothing is run here
-    section = resolve.resolve(folder, options, part)
-    inputs = signature.inputs_of(folder, folder.require_family(), task, part)
-    return PartInspection(part=part, inputs=inputs, npu_sizes=resolve.npu_sizes(folder, section))
+def _part(folder: ModelFolder, part: str, derived: InputDerivation | None) -> PartInspection:
+    section = resolve.resolve(folder, ExportOptions(trust_remote_code=True), part, derived)
+    return PartInspection(part=part, inputs=section.inputs, npu_sizes=resolve.npu_sizes(folder, section))

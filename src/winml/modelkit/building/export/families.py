@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from winml.modelkit.core.dataclass import dataclass
+from winml.modelkit.core.tasks import find_task
 
 Modality = Literal["text", "image", "audio", "features", "image-text"]
 Shape = Literal["single", "encoder-decoder", "decoder", "dual"]
@@ -83,45 +84,6 @@ FAMILIES: dict[str, Family] = {
 }
 """By the `model_type` of config.json."""
 
-HEADS: tuple[tuple[str, str], ...] = (
-    ("ForSequenceClassification", "text-classification"),
-    ("ForTokenClassification", "token-classification"),
-    ("ForQuestionAnswering", "question-answering"),
-    ("ForMaskedLM", "fill-mask"),
-    ("ForPreTraining", "fill-mask"),
-    ("ForCausalLM", "text-generation"),
-    ("LMHeadModel", "text-generation"),
-    ("ForConditionalGeneration", "text2text-generation"),
-    ("MTModel", "text2text-generation"),
-    ("ForImageClassificationWithTeacher", "image-classification"),
-    ("ForImageClassification", "image-classification"),
-    ("ForSemanticSegmentation", "image-segmentation"),
-    ("ForObjectDetection", "object-detection"),
-    ("ForCTC", "automatic-speech-recognition"),
-    ("ForAudioClassification", "audio-classification"),
-    ("VisionEncoderDecoderModel", "image-to-text"),
-    ("Model", "feature-extraction"),
-)
-"""How names of classes end, and the task of what they compute; the first that fits counts."""
-
-AUTO_CLASSES: dict[str, str] = {
-    "text-classification": "AutoModelForSequenceClassification",
-    "token-classification": "AutoModelForTokenClassification",
-    "question-answering": "AutoModelForQuestionAnswering",
-    "fill-mask": "AutoModelForMaskedLM",
-    "text-generation": "AutoModelForCausalLM",
-    "text2text-generation": "AutoModelForSeq2SeqLM",
-    "image-classification": "AutoModelForImageClassification",
-    "image-segmentation": "AutoModelForSemanticSegmentation",
-    "object-detection": "AutoModelForObjectDetection",
-    "automatic-speech-recognition": "AutoModelForCTC",
-    "audio-classification": "AutoModelForAudioClassification",
-    "image-to-text": "VisionEncoderDecoderModel",
-    "zero-shot-image-classification": "AutoModelForZeroShotImageClassification",
-    "feature-extraction": "AutoModel",
-}
-"""The class of transformers that loads a model for a task."""
-
 _BY_MODALITY: dict[Modality, tuple[str, ...]] = {
     "text": ("text-classification", "token-classification", "question-answering", "fill-mask", "feature-extraction"),
     "image": ("image-classification", "image-segmentation", "object-detection", "feature-extraction"),
@@ -129,6 +91,14 @@ _BY_MODALITY: dict[Modality, tuple[str, ...]] = {
     "features": ("automatic-speech-recognition", "feature-extraction"),
     "image-text": ("zero-shot-image-classification", "feature-extraction"),
 }
+_SAME_INPUTS = (
+    "sentence-similarity",
+    "reranking",
+    "retrieval",
+    "zero-shot-classification",
+    "image-feature-extraction",
+)
+"""Tasks of models that were saved for another one, which take the same inputs."""
 _GENERATING: dict[Shape, str] = {"decoder": "text-generation", "encoder-decoder": "text2text-generation"}
 
 WHOLE = "model"
@@ -144,7 +114,7 @@ PARTS: dict[Shape, tuple[str, ...]] = {
 
 def task_of(architecture: str, family: Family | None) -> str:
     """The task of a class, with the modality where the name leaves it open."""
-    task = next((task for end, task in HEADS if architecture.endswith(end)), "feature-extraction")
+    task = find_task(architecture)
     if family is None:
         return task
     if family.modality == "features" and task == "text2text-generation":
@@ -161,6 +131,11 @@ def tasks_of(family: Family) -> tuple[str, ...]:
     generating = _GENERATING.get(family.shape)
     fitting = _BY_MODALITY[family.modality]
     return fitting if generating is None or family.modality != "text" else (generating, *fitting)
+
+
+def covers(family: Family | None, task: str) -> bool:
+    """Whether the table has the inputs of a family for a task; those of other heads are derived from their class."""
+    return family is not None and task in (*tasks_of(family), *_SAME_INPUTS)
 
 
 def parts_of(family: Family, task: str) -> tuple[str, ...]:

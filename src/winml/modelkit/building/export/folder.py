@@ -119,15 +119,18 @@ class ModelFolder:
         """The family; an error names the nearest that is known."""
         if self.family is not None:
             return self.family
-        if self.model_type is None:
-            raise ModelFileError(
-                f"`{self.path / CONFIG}` has no `model_type`", hint="it is not the config of a Hugging Face model"
-            )
+        self.require_type()
         raise ModelFileError(
             f"architecture `{self.model_type}` is not supported",
             hint="`winml catalog` lists the supported ones; name its inputs with `--input-specs` and its task with "
             f"`--task`, or see what it needs: {PROVES_A_PROBE}",
         )
+
+    def require_type(self) -> None:
+        if self.model_type is None:
+            raise ModelFileError(
+                f"`{self.path / CONFIG}` has no `model_type`", hint="it is not the config of a Hugging Face model"
+            )
 
     def value(self, *names: str) -> Any:
         """The first of these keys that the config has, also in the part for text or for the decoder."""
@@ -203,6 +206,15 @@ class ModelFolder:
 
     def image_size(self) -> tuple[int, int]:
         """Height and width that the processor gives, or that the config names."""
+        named = self.processor_image_size()
+        if named is not None:
+            return named
+        parts = (self.config.get("vision_config"), self.config.get("encoder"))
+        vision = next((part for part in parts if isinstance(part, dict) and part), self.config)
+        return self._size(vision.get("image_size"), CONFIG) or (224, 224)
+
+    def processor_image_size(self) -> tuple[int, int] | None:
+        """Height and width that the processor gives; None without one, and where they depend on the image."""
         for name in ("preprocessor_config.json", "processor_config.json"):
             if (self.path / name).is_file():
                 value = read_object(self.path / name)
@@ -212,9 +224,7 @@ class ModelFolder:
                 found = found or self._size(value.get("size"), name)
                 if found:
                     return found
-        parts = (self.config.get("vision_config"), self.config.get("encoder"))
-        vision = next((part for part in parts if isinstance(part, dict) and part), self.config)
-        return self._size(vision.get("image_size"), CONFIG) or (224, 224)
+        return None
 
     def _size(self, value: Any, name: str) -> tuple[int, int] | None:
         found = _size(value)

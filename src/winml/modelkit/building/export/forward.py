@@ -30,6 +30,8 @@ _NO_DATA = (
     "position_ids",
 )
 """Ends of names of what a training, a cache or another part of the model gives."""
+_DATA = ("input_labels",)
+"""Names with such an end that are data all the same: whether a point lies on an object."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +56,7 @@ def forward(args: dict[str, Any], context: object) -> ProposedInputs:
     found = _class(folder.architecture or "")
     inputs: dict[str, Any] = {}
     to_fill, others = [], []
-    for parameter in _tensors(found):
+    for parameter in list_tensors(found):
         usual = signature.usual(folder, parameter.name)
         needed = parameter.default is parameter.empty or parameter.name == getattr(found, "main_input_name", None)
         if usual is not None:
@@ -78,11 +80,11 @@ def _class(name: str) -> type:
     return found
 
 
-def _tensors(model: type) -> Iterator[inspect.Parameter]:
+def list_tensors(model: type) -> Iterator[inspect.Parameter]:
     """The parameters of `forward` that hold tensors of data."""
     parameters = list(inspect.signature(model.forward).parameters.values())[1:]  # type: ignore[attr-defined]
     for parameter in parameters:
         named = parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
         tensor = parameter.annotation is parameter.empty or "Tensor" in str(parameter.annotation)
-        if named and tensor and not parameter.name.endswith(_NO_DATA):
+        if named and tensor and (parameter.name in _DATA or not parameter.name.endswith(_NO_DATA)):
             yield parameter

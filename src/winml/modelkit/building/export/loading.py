@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ from winml.modelkit.building.export import families
 from winml.modelkit.building.export.folder import PLAIN_ATTENTION, PROVES_A_PROBE, ModelFolder
 from winml.modelkit.core.config import ExportSection
 from winml.modelkit.core.errors import ModelFileError, RequestError, UnavailableError
+from winml.modelkit.core.tasks import TASKS
 
+_MISSING_PACKAGE = re.compile(r"requires the ([A-Za-z0-9_.-]+) library|No module named '([A-Za-z0-9_-]+)'")
 _HINT = "`pip install 'winml-modelkit[hf]'`"
 
 
@@ -66,6 +69,21 @@ def load(folder: Path, section: ExportSection, *, attention: str | None, trust: 
     return model.eval()
 
 
+def make_untrained(described: ModelFolder, section: ExportSection, *, trust: bool) -> Any:
+    """The model with random weights, for a folder that has none."""
+    transformers = library()
+    cls = _class(transformers, described, section)
+    how: dict[str, Any] = {"trust_remote_code": trust} if described.remote_code else {}
+    try:
+        config = transformers.AutoConfig.from_pretrained(described.path, **how)
+        make = cls.from_config if cls.__name__.startswith("Auto") else cls._from_config
+        return make(config, attn_implementation=PLAIN_ATTENTION).eval()
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise _explain_failure(error, described, section) from error
+
+
 def _class(transformers: Any, folder: ModelFolder, section: ExportSection) -> Any:
     """The class that saved the model when that is for the task, otherwise the library's for the task."""
     named = folder.architecture
@@ -74,8 +92,14 @@ def _class(transformers: Any, folder: ModelFolder, section: ExportSection) -> An
         return getattr(transformers, named)
     if section.task == "automatic-speech-recognition" and folder.family and folder.family.shape == "encoder-decoder":
         return transformers.AutoModelForSpeechSeq2Seq
+    row = TASKS.get(section.task)
+    if row is None or row.auto_class is None:
+        raise RequestError(
+            f"transformers has no class that loads `{folder.model_type}` models for {section.task}",
+            hint=f"the model was saved as {named}; drop `--task`",
+        )
     try:
-        return getattr(transformers, families.AUTO_CLASSES[section.task])
+        return getattr(transformers, row.auto_class)
     except AttributeError as error:  # transformers has no PyTorch models without torch
         raise UnavailableError(
             "transformers has no PyTorch models on this machine", hint=f"install torch, then {_HINT}"
@@ -88,6 +112,12 @@ def _explain_failure(error: Exception, folder: ModelFolder, section: ExportSecti
     if "trust_remote_code" in str(error):
         return RequestError(
             "the model needs code that comes with it", hint="read it, then allow it with `--trust-remote-code`"
+        )
+    package = _MISSING_PACKAGE.search(str(error)) if isinstance(error, ImportError) else None
+    if package is not None:
+        return UnavailableError(
+            f"{folder.architecture or folder.model_type} needs the Python package `{package[1] or package[2]}`",
+            hint=f"`pip install {package[1] or package[2]}`",
         )
     if "Unrecognized configuration class" in str(error) or "does not recognize this architecture" in str(error):
         return RequestError(

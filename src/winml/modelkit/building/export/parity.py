@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from winml.modelkit.building.export import samples
+from winml.modelkit.building.export.noise import mean_noise
 from winml.modelkit.building.export.parts import Part, evaluate_part
 from winml.modelkit.building.export.result import FailedParity, OutputParity, ParityFailed, ParityPassed
 from winml.modelkit.core.config import ExportSection
-from winml.modelkit.core.errors import CheckFailed, RunFailedError
+from winml.modelkit.core.errors import CheckFailed, DataError, RunFailedError
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.session.session import WinMLSession
@@ -49,17 +50,25 @@ def _compare(model: Path, reference: Part, section: ExportSection) -> Iterator[O
         names = {spec.name for spec in session.inputs}  # the graph has no input that changes nothing
         for seed, sizes in zip(SEEDS, shapes, strict=False):
             inputs = samples.make_samples(section, sizes, seed=section.seed + seed)
-            wanted = _answer(reference, inputs)
-            made = session.run({name: array for name, array in inputs.items() if name in names})
+            wanted = _answer(reference, inputs, noiseless=section.mean_noise)
+            try:
+                made = session.run({name: array for name, array in inputs.items() if name in names})
+            except (DataError, RunFailedError) as error:
+                at = ", ".join(f"{axis} {size}" for axis, size in sizes.items()) or "its fixed shape"
+                raise CheckFailed(
+                    f"the exported model does not run where PyTorch does, at {at}: {error.message}",
+                    hint="leave fewer axes open with `--dynamic-axes`, or try `--exporter legacy`",
+                ) from error
             for name, value in wanted.items():
                 difference, largest = _difference(name, value, made)
                 yield OutputParity(output=name, sizes=dict(sizes), difference=difference, largest=largest)
 
 
-def _answer(reference: Part, inputs: samples.Arrays) -> samples.Arrays:
+def _answer(reference: Part, inputs: samples.Arrays, *, noiseless: bool) -> samples.Arrays:
     """The outputs of PyTorch; a model may need more of its inputs than shapes and ranges, as one end token per text."""
     try:
-        return evaluate_part(reference, inputs)
+        with mean_noise(active=noiseless):
+            return evaluate_part(reference, inputs)
     except Exception as error:  # whatever the code of a model raises
         reason = str(error).strip().splitlines()[:1] or [type(error).__name__]
         raise RunFailedError(

@@ -5,6 +5,7 @@ Caches of keys and values go in as `past_LAYER[_KIND]_key` and come out as `pres
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
 
 from winml.modelkit.building.export.families import WHOLE, Shape
 from winml.modelkit.building.export.samples import Arrays
+from winml.modelkit.core.config import ExportSection
 
 Tensors = dict[str, Tensor]
 
@@ -98,8 +100,15 @@ class TextEncoder(Part):
 class Whole(Part):
     """The model as its class runs it, without caches."""
 
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        takes = inspect.signature(model.forward).parameters.values()
+        # Newer classes take it without naming it; a few have a forward that takes tensors alone.
+        self._takes_how = any(p.name == "return_dict" or p.kind is p.VAR_KEYWORD for p in takes)
+
     def forward(self, **inputs: Tensor) -> Tensors:
-        return tensors_of(self.model(**inputs, return_dict=True))
+        how = {"return_dict": True} if self._takes_how else {}
+        return tensors_of(self.model(**inputs, **how))
 
 
 TABLE: dict[Shape, dict[str, Callable[[Any], Part]]] = {
@@ -111,13 +120,21 @@ TABLE: dict[Shape, dict[str, Callable[[Any], Part]]] = {
 """The module of every part, as `signature` names its inputs."""
 
 
-def part_of(model: Any, shape: Shape, part: str) -> Part:
-    """The module of a part."""
-    return Whole(model) if part == WHOLE else TABLE[shape][part](model)
+def part_of(model: Any, section: ExportSection) -> Part:
+    """The module of a part; a decoder that reads an encoder has inputs of that name."""
+    if section.part == WHOLE:
+        return Whole(model)
+    paired = section.part == "encoder" or any("encoder_" in entry.name for entry in section.inputs)
+    shapes: tuple[Shape, ...] = ("encoder-decoder",) if paired else ("decoder", "dual")
+    return next(TABLE[shape][section.part](model) for shape in shapes if section.part in TABLE[shape])
 
 
 def tensors_of(output: Any, prefix: str = "") -> Tensors:
     """The tensors of an output by name; one that is a list has its items numbered, caches are skipped."""
+    if isinstance(output, Tensor):
+        return {"output": output}
+    if isinstance(output, list | tuple):
+        output = {"output": output}
     found: Tensors = {}
     for name, value in output.items():
         if isinstance(value, Tensor):

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from winml.modelkit.building.export import families, signature
+from winml.modelkit.building.export.derivation import InputDerivation
 from winml.modelkit.building.export.families import WHOLE
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.export.table import DEFAULT_OPSET, OPSETS
@@ -16,6 +17,7 @@ from winml.modelkit.core.config import RANDOM, DataSection, ExportSection, Input
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import ModelFileError, RequestError
 from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.core.tasks import TASKS
 from winml.modelkit.core.values import read, to_json
 from winml.modelkit.graph.signature import Signature, SignatureInput
 from winml.modelkit.graph.sizes import INPUTS_KEY
@@ -27,7 +29,8 @@ class ExportOptions:
 
     task: str | None = None
     part: str | None = None
-    exporter: str = "transformers"
+    exporter: str | None = None
+    """None: that of transformers, and the legacy one where it fails."""
     opset: int | None = None
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Sizes by the name of an axis, or whole shapes by the name of an input."""
@@ -43,8 +46,9 @@ class ExportOptions:
 def task_of(folder: ModelFolder, wanted: str | None) -> str:
     """The task to export for: the one named, or what the model was saved for."""
     if wanted is not None:
-        if wanted not in families.AUTO_CLASSES:
-            raise RequestError(f"unknown task `{wanted}`", hint=did_you_mean(wanted, families.AUTO_CLASSES))
+        own = () if folder.architecture is None else (families.task_of(folder.architecture, folder.family),)
+        if wanted not in (*TASKS, *own):
+            raise RequestError(f"unknown task `{wanted}`", hint=did_you_mean(wanted, (*TASKS, *own)))
         return wanted
     if folder.architecture is None:
         raise ModelFileError(
@@ -54,17 +58,26 @@ def task_of(folder: ModelFolder, wanted: str | None) -> str:
     return families.task_of(folder.architecture, folder.family)
 
 
-def parts_of(folder: ModelFolder, options: ExportOptions) -> tuple[str, ...]:
+def is_derived(folder: ModelFolder, options: ExportOptions) -> bool:
+    """Whether the inputs have to be derived from the class, because no table and no user names them."""
+    return not options.input_specs and not families.covers(folder.family, task_of(folder, options.task))
+
+
+def parts_of(folder: ModelFolder, options: ExportOptions, derived: InputDerivation | None = None) -> tuple[str, ...]:
     """The parts that a model is exported as; only the one that was named, when one was."""
     if options.part is not None:
         return (options.part,)
+    if derived is not None:
+        return derived.exported_parts
     if folder.family is None:
         return (WHOLE,)
     return families.parts_of(folder.family, task_of(folder, options.task))
 
 
-def resolve(folder: ModelFolder, options: ExportOptions, part: str = WHOLE) -> ExportSection:
-    """The section for one part."""
+def resolve(
+    folder: ModelFolder, options: ExportOptions, part: str = WHOLE, derived: InputDerivation | None = None
+) -> ExportSection:
+    """The section for one part; `derived` for a model whose inputs are in no table."""
     refuse_remote_code(folder, trust_remote_code=options.trust_remote_code)
     task = task_of(folder, options.task)
     opset = options.opset or DEFAULT_OPSET
@@ -73,16 +86,26 @@ def resolve(folder: ModelFolder, options: ExportOptions, part: str = WHOLE) -> E
             f"opset {opset} cannot be exported; known are {OPSETS[0]} to {OPSETS[1]}",
             hint=f"export with {DEFAULT_OPSET} and convert with `winml optimize --opset {opset}`",
         )
-    known = options.input_specs and folder.family is None
-    usual = () if known else signature.inputs_of(folder, folder.require_family(), task, part)
+    if derived is not None:
+        usual = derived.find_part(part).inputs
+    elif options.input_specs and folder.family is None:
+        usual = ()
+    else:
+        usual = signature.inputs_of(folder, folder.require_family(), task, part)
     inputs = _apply_shapes(_apply_specs(usual, options.input_specs), options)
+    sizes = _sizes(folder, inputs, usual)
+    if derived is not None:
+        sizes |= {axis: size for axis, size in derived.find_part(part).sizes.items() if axis in sizes}
     return ExportSection(
         task=task,
         part=part,
-        exporter=options.exporter,
+        exporter=options.exporter or "transformers",
         opset=opset,
         inputs=inputs,
-        sizes=_sizes(folder, inputs, usual),
+        sizes=sizes,
+        derived=() if derived is None else derived.notes,
+        mean_noise=derived is not None and derived.mean_noise,
+        fall_back=options.exporter is None and options.dynamic_axes is None,
         seed=options.seed,
         verify=options.verify,
     )

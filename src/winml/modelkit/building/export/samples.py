@@ -34,6 +34,9 @@ def _array(entry: InputSection, sizes: Mapping[str, int], rng: np.random.Generat
         return _make_padded_mask(shape, dtype)
     if entry.values == "positions":
         return np.broadcast_to(np.arange(shape[-1], dtype=dtype), shape).copy()
+    if entry.values == "boxes":  # the second corner lies right of the first and below it
+        corners = rng.uniform(entry.low, entry.high, (2, *shape[:-1], 2))
+        return np.concatenate([corners.min(axis=0), corners.max(axis=0)], axis=-1).astype(dtype)
     if dtype.kind == "f":
         return rng.uniform(entry.low, entry.high, shape).astype(dtype)
     return rng.integers(int(entry.low), int(entry.high), shape, endpoint=True).astype(dtype)

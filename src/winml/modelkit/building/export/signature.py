@@ -13,17 +13,17 @@ from winml.modelkit.core.suggest import did_you_mean
 
 SIZES: dict[str, int] = {
     "batch": 2, "text_batch": 2, "image_batch": 3, "sequence": 16, "decoder_sequence": 5, "past": 4, "total": 9,
-    "samples": 8000,
+    "samples": 8000, "frames": 100, "choices": 4, "points": 3, "patches": 24, "objects": 6,
 }  # fmt: skip
 """Sizes of open axes in the traced sample: at least 2, since torch takes a size of 1 for a constant."""
 
 NPU_SIZES: dict[str, int] = {
     "batch": 1, "text_batch": 1, "image_batch": 1, "sequence": 128, "decoder_sequence": 1, "past": 127, "total": 128,
-    "samples": 16000,
+    "samples": 16000, "frames": 100, "choices": 4, "points": 1, "patches": 1024, "objects": 36,
 }  # fmt: skip
 """Sizes of open axes where a device needs fixed shapes."""
 
-_FIRST_WORD = 3
+FIRST_WORD = 3
 """Ids below are special in most vocabularies: padding would change what positions mean."""
 _LABELLED = ("text-classification", "token-classification", "question-answering", "fill-mask", "feature-extraction")
 
@@ -67,7 +67,7 @@ def longest(folder: ModelFolder) -> int | None:
 
 def _words(folder: ModelFolder, name: str, *shape: str) -> InputSection:
     vocabulary = folder.whole("vocab_size")
-    return InputSection(name, "int64", shape, min(_FIRST_WORD, vocabulary - 1), vocabulary - 1)
+    return InputSection(name, "int64", shape, min(FIRST_WORD, vocabulary - 1), vocabulary - 1)
 
 
 def _mask(name: str, *shape: str) -> InputSection:

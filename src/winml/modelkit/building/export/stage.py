@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from winml.modelkit.building.events import ExportStep
-from winml.modelkit.building.export import resolve, samples
+from winml.modelkit.building.export import attempts, resolve, samples
 from winml.modelkit.building.export.families import WHOLE
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.export.loading import library, load
+from winml.modelkit.building.export.nearest import name_nearest
 from winml.modelkit.building.export.result import (
     ExportedFile,
     ExportMetadata,
@@ -23,7 +24,7 @@ from winml.modelkit.building.export.result import (
 )
 from winml.modelkit.building.export.table import LIBRARIES
 from winml.modelkit.core.config import ExportSection
-from winml.modelkit.core.errors import RequestError, RunFailedError
+from winml.modelkit.core.errors import CheckFailed, ModelkitError, RequestError, RunFailedError
 from winml.modelkit.core.values import read
 from winml.modelkit.graph import files, opset
 
@@ -49,6 +50,19 @@ class _Export:
         self.context = context
 
     def into(self, output: Path) -> ExportMetadata:
+        """Export as asked; where that fails and the section allows it, with fewer open axes or the other exporter."""
+        failed: list[tuple[ExportSection, ModelkitError]] = []
+        for section in attempts.list_attempts(self.section, ModelFolder(self.folder)):
+            try:
+                return self._try(section, output, attempts.describe_fallback(section, failed))
+            except (RunFailedError, CheckFailed) as error:
+                failed.append((section, error))
+                for path in output.parent.iterdir():
+                    path.unlink()
+        first = failed[0][1]  # what was tried after it asks for less, so its errors say less
+        raise name_nearest(first, ModelFolder(self.folder).config) if self.section.derived else first
+
+    def _try(self, wanted: ExportSection, output: Path, fallbacks: tuple[str, ...]) -> ExportMetadata:
         import torch
 
         from winml.modelkit.building.export import finalize, tracing
@@ -56,7 +70,7 @@ class _Export:
         started = time.monotonic()
         self._tell("load")
         part = self._part(self.section.attention)
-        section = self._fitting(part)
+        section = self._fitting(part, wanted)
         arrays = samples.make_samples(section, section.sizes, seed=section.seed)
         self._tell("trace")
         tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
@@ -85,8 +99,15 @@ class _Export:
             files=tuple(ExportedFile(path=path.name, bytes=path.stat().st_size) for path in written),
             seconds=ExportSeconds(export=exported, verify=time.monotonic() - started - exported),
             parity=parity,
-            notes=(*self._attention_note(), *(f"{architecture} takes no `{name}`" for name in left_out)),
-            warnings=() if section.verify else ("outputs were not compared with PyTorch: `--no-verify`",),
+            notes=(
+                *section.derived,
+                *self._attention_note(),
+                *(f"{architecture} takes no `{name}`" for name in left_out),
+            ),
+            warnings=(
+                *fallbacks,
+                *(() if section.verify else ("outputs were not compared with PyTorch: `--no-verify`",)),
+            ),
         )
 
     def _attention_note(self) -> list[str]:
@@ -102,24 +123,23 @@ class _Export:
     def _part(self, attention: str | None) -> Any:
         from winml.modelkit.building.export.parts import part_of
 
-        family = ModelFolder(self.folder).family
         model = load(self.folder, self.section, attention=attention, trust=self.trust)
         if self.section.part == WHOLE and hasattr(model.config, "use_cache"):
             model.config.use_cache = False
-        return part_of(model, "single" if family is None else family.shape, self.section.part)
+        return part_of(model, self.section)
 
-    def _fitting(self, part: Any) -> ExportSection:
+    def _fitting(self, part: Any, wanted: ExportSection) -> ExportSection:
         """The section without inputs that the model's forward does not have; a model of the family may lack one."""
-        if self.section.part != WHOLE:
-            return self.section
+        if wanted.part != WHOLE:
+            return wanted
         known = inspect.signature(part.model.forward).parameters
-        inputs = tuple(entry for entry in self.section.inputs if entry.name in known)
+        inputs = tuple(entry for entry in wanted.inputs if entry.name in known)
         if not inputs:
             raise RequestError(
                 f"{type(part.model).__name__} takes none of these inputs: {', '.join(self._find_skipped_inputs(None))}",
                 hint=f"it takes {', '.join(list(known)[:8])}; name them with `--input-specs`",
             )
-        return replace(self.section, inputs=inputs)
+        return replace(wanted, inputs=inputs)
 
     def _find_skipped_inputs(self, section: ExportSection | None) -> list[str]:
         """The inputs of the request that an export does not have."""

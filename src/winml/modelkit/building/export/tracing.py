@@ -12,6 +12,7 @@ from onnx import ModelProto
 from torch import Tensor, nn
 
 from winml.modelkit.building.export.masks import plain_padding
+from winml.modelkit.building.export.noise import mean_noise
 from winml.modelkit.building.export.parts import Part
 from winml.modelkit.core.config import ExportSection
 from winml.modelkit.core.errors import RequestError, RunFailedError
@@ -32,7 +33,7 @@ def trace_part(part: Part, inputs: Tensors, section: ExportSection) -> ModelProt
                 hint=f"trace with at least 2, or fix the axis with `--shape {shell_word(f'{axis}={size}')}`",
             )
     try:
-        with plain_padding(), torch.no_grad():
+        with plain_padding(), mean_noise(active=section.mean_noise), torch.no_grad():
             return _EXPORTERS[section.exporter](part, inputs, section)
     except (RequestError, RunFailedError):
         raise

@@ -1,0 +1,47 @@
+"""Inputs that were found by asking and running a class, for an architecture that is in no table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from winml.modelkit.core.config import InputSection
+from winml.modelkit.core.dataclass import dataclass
+from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.core.values import AtLeast, Names, key
+
+
+@dataclass(frozen=True, kw_only=True)
+class DerivedPart:
+    """The inputs of a part."""
+
+    part: str
+    inputs: tuple[InputSection, ...]
+    sizes: Mapping[str, Annotated[int, AtLeast(1)]]
+    """Sizes of open axes in the sample that PyTorch accepted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputDerivation:
+    """What was derived, and from where."""
+
+    class_name: str = key("class")
+    parts: tuple[DerivedPart, ...]
+    """The whole first, then those that it is exported as."""
+    mean_noise: bool = False
+    """Whether the class draws random numbers, which an export replaces by their mean."""
+    notes: Names
+
+    @property
+    def exported_parts(self) -> tuple[str, ...]:
+        """What the model is exported as for its task: its parts where it has some; two encoders also together."""
+        names = tuple(part.part for part in self.parts)
+        return names if len(names) == 1 or "image" in names else names[1:]
+
+    def find_part(self, name: str) -> DerivedPart:
+        for part in self.parts:
+            if part.part == name:
+                return part
+        known = [part.part for part in self.parts]
+        raise RequestError(f"the model has no part `{name}`", hint=did_you_mean(name, known))

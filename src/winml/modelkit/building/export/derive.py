@@ -1,0 +1,382 @@
+"""Worker operation `stages.derive`: the inputs of an architecture that is in no table, found by running its class.
+
+Names come from the signature of `forward`, from `main_input_name` and from the processor of the folder; sizes from the
+config; what the class accepts is decided by PyTorch. Nothing is traced here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import itertools
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from winml.modelkit.building.export import samples, signature
+from winml.modelkit.building.export.candidates import Facts, find_alternatives
+from winml.modelkit.building.export.derivation import DerivedPart, InputDerivation
+from winml.modelkit.building.export.families import WHOLE
+from winml.modelkit.building.export.folder import ModelFolder
+from winml.modelkit.building.export.forward import list_tensors
+from winml.modelkit.building.export.loading import library, load, make_untrained
+from winml.modelkit.building.export.nearest import name_nearest
+from winml.modelkit.core.config import ExportSection, InputSection
+from winml.modelkit.core.dataclass import dataclass
+from winml.modelkit.core.errors import RunFailedError
+from winml.modelkit.data.processor import read_object
+
+_ALWAYS = (
+    "input_ids", "attention_mask", "token_type_ids", "bbox", "decoder_input_ids", "pixel_values", "pixel_values_videos",
+    "input_values", "input_features", "input_points", "input_labels", "speaker_embeddings", "decoder_input_values",
+    "noise", "visual_feats", "visual_pos", "visual_embeds", "past_observed_mask", "past_time_features",
+    "future_time_features", "spatial_shapes", "pixel_attention_mask", "states", "actions", "rewards", "returns_to_go",
+    "timesteps", "flattened_patches",
+)  # fmt: skip
+"""Inputs that a user of a model has data for, also where the class could do without."""
+_MEDIA = ("pixel_values", "pixel_values_videos", "input_values", "input_features", "is_longer")
+_BY_THE_CLASS = ("text-classification", "token-classification", "question-answering", "feature-extraction")
+"""Tasks for which a class with two sides reads the same text on both by itself."""
+_GENERATING = ("text2text-generation", "image-to-text", "automatic-speech-recognition", "text-generation")
+_PROCESSORS = ("tokenizer_config.json", "preprocessor_config.json", "processor_config.json")
+_MOST_TRIALS = 120
+_NOISE = "the class draws random numbers; in the export they are replaced by their mean, so that it repeats"
+_BY_HAND = "describe its inputs with `--input-specs FILE`; `winml support probe` writes the file as far as it can"
+_MOST_OF_A_SET = 24
+
+
+def derive(args: dict[str, Any], context: object) -> InputDerivation:
+    """The inputs of the model in `args["folder"]` for `args["task"]`; code of a model runs only with `trust`."""
+    folder = ModelFolder(Path(args["folder"]))
+    section = ExportSection(task=args["task"])
+    library()
+    with _quiet():
+        if folder.weight_files:
+            model = load(folder.path, section, attention=None, trust=bool(args.get("trust_remote_code")))
+        else:
+            model = make_untrained(folder, section, trust=bool(args.get("trust_remote_code")))
+        if hasattr(model.config, "use_cache"):
+            model.config.use_cache = False
+        try:
+            return _Search(model, folder, section.task).find()
+        except RunFailedError as error:
+            raise name_nearest(error, folder.config) from None
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what models print and warn about while they are tried."""
+    import warnings
+
+    with warnings.catch_warnings(), Path(os.devnull).open("w", encoding="utf-8") as nowhere:
+        warnings.simplefilter("ignore")
+        with contextlib.redirect_stdout(nowhere):
+            yield
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Inputs that the model accepts, with sizes of their open axes."""
+
+    inputs: tuple[InputSection, ...]
+    sizes: Mapping[str, int]
+    notes: tuple[str, ...] = ()
+
+
+class _Refused(Exception):
+    """A model does not run on inputs; the message is its own, in one line."""
+
+
+class _Search:
+    """Tries inputs of one model until it accepts them."""
+
+    def __init__(self, model: Any, folder: ModelFolder, task: str) -> None:
+        self.model = model
+        self.folder = folder
+        self.task = task
+        self.name = type(model).__name__
+        self.facts = Facts(model.config, folder, self.name)
+        self.parameters = {parameter.name: parameter for parameter in list_tensors(type(model))}
+        self.known = [name for name in self.parameters if find_alternatives(name, self.facts)]
+        """Inputs that something is known of, in the order of forward."""
+        self.trials = 0
+        self.first_error: str | None = None
+
+    def find(self) -> InputDerivation:
+        from winml.modelkit.building.export.parts import Whole
+
+        named = inspect.signature(self.model.forward).parameters.values()
+        needed = [p.name for p in named if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
+        for name in needed:
+            if name not in self.known:
+                raise RunFailedError(
+                    f"{self.name} needs `{name}`, and nothing is known of an input of that name", hint=_BY_HAND
+                )
+        part = Whole(self.model)
+        found = self._find_accepted(part)
+        if found is None:
+            raise RunFailedError(
+                f"{self.name} accepts none of {self.trials} sets of inputs: {self.first_error}", hint=_BY_HAND
+            )
+        found = self._open_axes(part, found)
+        noisy = not self._repeats(part, found)
+        whole = DerivedPart(part=WHOLE, inputs=found.inputs, sizes=found.sizes)
+        parts, notes = self._split(found)
+        return InputDerivation(
+            class_name=self.name,
+            parts=(whole, *parts),
+            mean_noise=noisy,
+            notes=(self._describe(found), *found.notes, *((_NOISE,) if noisy else ()), *notes),
+        )
+
+    # Which inputs
+
+    def _required(self) -> list[str]:
+        main = getattr(self.model, "main_input_name", None)
+        mains = [main] if isinstance(main, str) else list(main or ())
+        return [name for name, p in self.parameters.items() if p.default is p.empty or (name in mains)]
+
+    def _named_by_processor(self) -> dict[str, str]:
+        """Inputs that files of the processor name, and the file."""
+        found: dict[str, str] = {}
+        for file in _PROCESSORS:
+            if (self.folder.path / file).is_file():
+                named = read_object(self.folder.path / file).get("model_input_names")
+                for name in named if isinstance(named, list) else ():
+                    found.setdefault(str(name), file)
+        return found
+
+    def _usual(self) -> list[str]:
+        """The inputs that a user of the model has data for."""
+        from_processor, required = self._named_by_processor(), self._required()
+        found = [name for name in self.known if name in (*required, *from_processor, *_ALWAYS)]
+        dropped = []
+        if "input_ids" not in found and "inputs" not in found:
+            dropped += ["attention_mask", "token_type_ids"]
+        if "tokenizer_config.json" in from_processor.values() and "token_type_ids" not in from_processor:
+            dropped.append("token_type_ids")
+        if not getattr(self.model.config, "is_encoder_decoder", False) or self.task in _BY_THE_CLASS:
+            dropped += ["decoder_input_ids", "decoder_input_values"]
+        return [name for name in found if name in required or name not in dropped]
+
+    def _sets(self) -> Iterator[list[str]]:
+        """Names of inputs to try together, the likeliest first."""
+        usual, required = self._usual(), self._required()
+        sets = [usual]
+        for dropped in ("token_type_ids", "noise", "past_observed_mask", "attention_mask", "bbox"):
+            sets.append([name for name in usual if name != dropped or name in required])
+        sets += [[*usual, extra] for extra in self.known if extra not in usual]
+        sets.append(self.known)
+        if "input_ids" in usual:  # a model of several media with its text alone
+            sets.append([name for name in usual if name not in _MEDIA or name in required])
+        sets.append([name for name in usual if name in (*_MEDIA, "pixel_attention_mask", "spatial_shapes")])
+        sets.append(required)
+        seen: list[set[str]] = [set()]
+        for names in sets:
+            if set(names) not in seen:
+                seen.append(set(names))
+                yield [name for name in self.known if name in names]
+
+    def _combine(self, names: list[str], most: int) -> Iterator[tuple[InputSection, ...]]:
+        """What inputs of these names may be together, the likeliest first."""
+        choices = [find_alternatives(name, self.facts) for name in names]
+        places = itertools.product(*(range(len(one)) for one in choices))
+        for chosen in sorted(places, key=lambda at: (sum(at), at))[:most]:
+            yield tuple(one[place] for one, place in zip(choices, chosen, strict=True))
+
+    def _find_accepted(self, part: Any) -> _Found | None:
+        apart, together = {"text": "text_batch", "image": "image_batch"}, {"text": "batch", "image": "batch"}
+        for batches in (apart, together) if self.task.startswith("zero-shot-image") else (together,):
+            self.facts.batches = batches
+            for names in self._sets():
+                for inputs in self._combine(names, _MOST_OF_A_SET):
+                    found = _Found(inputs, self._sizes(inputs))
+                    if self.trials >= _MOST_TRIALS:
+                        return None
+                    if self._accepts(part, found):
+                        return found
+        for names in itertools.islice(self._sets(), 4):  # some classes take a batch of one alone
+            for chosen in self._combine(names, _MOST_OF_A_SET // 4):
+                inputs = tuple(replace(entry, shape=(1, *entry.shape[1:])) for entry in chosen)
+                found = _Found(inputs, self._sizes(inputs), ("batch is fixed at 1: the class takes no other",))
+                if self._accepts(part, found):
+                    return found
+        return None
+
+    def _accepts(self, part: Any, found: _Found, sizes: Mapping[str, int] | None = None) -> bool:
+        """Whether the model runs on the inputs and gives tensors."""
+        self.trials += 1
+        try:
+            outputs = run_part(part, found.inputs, sizes or found.sizes)
+        except _Refused as error:
+            self.first_error = self.first_error or str(error)
+            return False
+        if not outputs:
+            self.first_error = self.first_error or "it gives no tensors"
+        return bool(outputs)
+
+    def _sizes(self, inputs: tuple[InputSection, ...]) -> dict[str, int]:
+        axes = dict.fromkeys(axis for entry in inputs for axis in entry.shape if isinstance(axis, str))
+        found = {axis: signature.SIZES.get(axis, 2) for axis in axes}
+        longest = signature.longest(self.folder)
+        if longest is not None and "sequence" in found:
+            found["sequence"] = max(2, min(found["sequence"], longest))
+        return found
+
+    # Which axes
+
+    def _open_axes(self, part: Any, found: _Found) -> _Found:
+        """The inputs with those axes open that the model takes at another size too."""
+        for axis, size in list(found.sizes.items()):
+            if self._accepts(part, found, {**found.sizes, axis: max(1, size - 1)}):
+                continue
+            fixed = 1 if axis.endswith("batch") else size
+            usual = signature.NPU_SIZES.get(axis, size)
+            for candidate in dict.fromkeys((usual, fixed, size)):
+                tried = _fix(found, axis, candidate)
+                if self._accepts(part, tried):
+                    note = f"axis {axis} is fixed at {candidate}: the class does not take it at {max(1, size - 1)}"
+                    found = replace(tried, notes=(*found.notes, note))
+                    break
+        return found
+
+    def _repeats(self, part: Any, found: _Found) -> bool:
+        """Whether the model gives the same twice."""
+        first, second = (run_part(part, found.inputs, found.sizes) for _ in range(2))
+        return all(first[name].shape == second[name].shape and _close(first[name], second[name]) for name in first)
+
+    # Parts
+
+    def _split(self, found: _Found) -> tuple[list[DerivedPart], list[str]]:
+        """The parts that a model is exported as besides the whole, and why there are none."""
+        names = {entry.name for entry in found.inputs}
+        if self.task == "text-generation":
+            return [], ["it is exported whole, without a cache of keys and values"]
+        pair = getattr(self.model.config, "is_encoder_decoder", False) and "decoder_input_ids" in names
+        if pair and self.task in _GENERATING and hasattr(self.model, "get_encoder") and self.model.can_generate():
+            try:
+                return self._split_pair(found), []
+            except _Refused as error:
+                return [], [f"it is exported whole, because its parts do not run alone: {error}"]
+        dual = {"pixel_values", "input_ids"} <= names and hasattr(self.model, "get_image_features")
+        if dual and self.task == "zero-shot-image-classification" and hasattr(self.model, "get_text_features"):
+            try:
+                return self._split_dual(found), []
+            except _Refused as error:
+                return [], [f"it is exported whole, because its encoders do not run alone: {error}"]
+        return [], []
+
+    def _split_pair(self, found: _Found) -> list[DerivedPart]:
+        from winml.modelkit.building.export.parts import Encoder, PairDecode, PairPrefill
+
+        sizes = dict(found.sizes)
+        source = tuple(entry for entry in found.inputs if not entry.name.startswith("decoder_"))
+        encoder = DerivedPart(part="encoder", inputs=source, sizes=_used(source, sizes))
+        other = {axis: max(1, size - 1) for axis, size in sizes.items()}
+        states = [run_part(Encoder(self.model), source, at)["last_hidden_state"].shape for at in (sizes, other)]
+        state_axes = _name_axes(states, (sizes, other), "encoder_sequence")
+        if "encoder_sequence" in state_axes:
+            sizes["encoder_sequence"], other["encoder_sequence"] = states[0][1], states[1][1]
+        words = next(entry for entry in found.inputs if entry.name == "decoder_input_ids")
+        words = replace(words, name="input_ids")
+        state = InputSection("encoder_hidden_states", "float32", state_axes)
+        mask = [
+            replace(entry, name="encoder_attention_mask")
+            for entry in source
+            if entry.name == "attention_mask" and entry.shape[-1] == state_axes[1]
+        ]
+        first = (words, state, *mask)
+        prefill = DerivedPart(part="prefill", inputs=first, sizes=_used(first, sizes))
+        made = [run_part(PairPrefill(self.model), first, at) for at in (sizes, other)]
+        sizes["past"] = signature.SIZES["past"]
+        caches = []
+        for name in made[0]:
+            if name.startswith("present_"):
+                shapes = [one[name].shape for one in made]
+                axes: list[int | str] = list(_name_axes(shapes, (sizes, other), "past"))
+                if len(axes) != 4:
+                    raise _Refused(f"its cache has {len(axes)} axes")
+                axes[2] = "past" if "_decoder_" in name else axes[2]
+                caches.append(InputSection(name.replace("present_", "past_", 1), "float32", tuple(axes)))
+        following = (words, *mask, *caches)
+        run_part(PairDecode(self.model), following, sizes)
+        return [encoder, prefill, DerivedPart(part="decode", inputs=following, sizes=_used(following, sizes))]
+
+    def _split_dual(self, found: _Found) -> list[DerivedPart]:
+        from winml.modelkit.building.export.parts import ImageEncoder, TextEncoder
+
+        parts = []
+        for name, module, starts in (("image", ImageEncoder, "pixel_"), ("text", TextEncoder, "")):
+            chosen = [e for e in found.inputs if e.name.startswith("pixel_") == bool(starts)]
+            takes = inspect.signature(
+                self.model.get_image_features if starts else self.model.get_text_features
+            ).parameters
+            inputs = tuple(_with_batch(entry) for entry in chosen if entry.name in takes)
+            run_part(module(self.model), inputs, self._sizes(inputs))
+            parts.append(DerivedPart(part=name, inputs=inputs, sizes=self._sizes(inputs)))
+        return parts
+
+    def _describe(self, found: _Found) -> str:
+        """Where the inputs come from, in a sentence."""
+        from_processor, required = self._named_by_processor(), self._required()
+        said = []
+        for entry in found.inputs:
+            source = "of forward" if entry.name in required else from_processor.get(entry.name, "usual in forward")
+            said.append(f"{entry.name} ({source})")
+        return f"inputs of {self.name}, which is in no table, were derived: {', '.join(said)}; PyTorch accepts them"
+
+
+def run_part(part: Any, inputs: tuple[InputSection, ...], sizes: Mapping[str, int]) -> samples.Arrays:
+    """The outputs of a part on a sample with these sizes."""
+    from winml.modelkit.building.export.parts import evaluate_part
+
+    section = ExportSection(task="", inputs=inputs)
+    try:
+        return evaluate_part(part, samples.make_samples(section, sizes, seed=0))
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever the code of a model raises
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise _Refused((lines[0] if lines else type(error).__name__)[:300]) from error
+
+
+def _close(one: npt.NDArray[Any], two: npt.NDArray[Any]) -> bool:
+    return bool(np.allclose(one, two, rtol=1e-4, atol=1e-5, equal_nan=True))
+
+
+def _fix(found: _Found, axis: str, size: int) -> _Found:
+    inputs = tuple(
+        replace(entry, shape=tuple(size if one == axis else one for one in entry.shape)) for entry in found.inputs
+    )
+    return _Found(inputs, {name: value for name, value in found.sizes.items() if name != axis}, found.notes)
+
+
+def _used(inputs: tuple[InputSection, ...], sizes: Mapping[str, int]) -> dict[str, int]:
+    axes = {axis for entry in inputs for axis in entry.shape if isinstance(axis, str)}
+    return {axis: size for axis, size in sizes.items() if axis in axes}
+
+
+def _with_batch(entry: InputSection) -> InputSection:
+    return replace(entry, shape=("batch", *entry.shape[1:]))
+
+
+def _name_axes(
+    shapes: Sequence[tuple[int, ...]], sizes: Sequence[Mapping[str, int]], other: str
+) -> tuple[int | str, ...]:
+    """Names for the axes of a value, by how they change with the sizes of known axes; constant ones keep their size."""
+    found: list[int | str] = []
+    for place, (one, two) in enumerate(zip(*shapes, strict=True)):
+        axes = [axis for axis in sizes[0] if (sizes[0][axis], sizes[1].get(axis)) == (one, two)]
+        preferred = (
+            "batch" if place == 0 and "batch" in axes else next((axis for axis in axes if axis != "batch"), None)
+        )
+        if one == two and (place == 0 or preferred is None or sizes[0][preferred] == sizes[1][preferred]):
+            found.append(int(one))
+        else:
+            found.append(preferred or other)
+    return tuple(found)

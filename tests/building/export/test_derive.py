@@ -1,0 +1,211 @@
+"""Inputs that are derived from a class, for architectures and heads that are in no table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from winml.modelkit.building import exported
+from winml.modelkit.building.export import resolve
+from winml.modelkit.building.export.derivation import InputDerivation
+from winml.modelkit.building.export.folder import ModelFolder
+from winml.modelkit.building.export.resolve import ExportOptions
+from winml.modelkit.building.exported import Located
+from winml.modelkit.core.errors import ModelFileError, RunFailedError
+from winml.modelkit.store.cache import Cache
+from winml.modelkit.worker.client import Worker
+
+pytestmark = [pytest.mark.hf, pytest.mark.xdist_group("hf")]
+
+TEXT: dict[str, Any] = {
+    "vocab_size": 99, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32,
+    "max_position_embeddings": 64,
+}  # fmt: skip
+CONFIGS: dict[str, dict[str, Any]] = {
+    "LayoutLMForTokenClassification": {
+        "model_type": "layoutlm", **TEXT, "type_vocab_size": 2, "max_2d_position_embeddings": 50
+    },
+    "BertForMultipleChoice": {"model_type": "bert", **TEXT, "type_vocab_size": 2},
+    "GraniteForCausalLM": {"model_type": "granite", **TEXT, "num_key_value_heads": 2},
+    "TimesformerForVideoClassification": {
+        "model_type": "timesformer", "image_size": 16, "patch_size": 8, "num_frames": 3, "hidden_size": 16,
+        "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32,
+    },
+    "PatchTSTForPrediction": {
+        "model_type": "patchtst", "num_input_channels": 3, "context_length": 24, "prediction_length": 4,
+        "patch_length": 8, "patch_stride": 8, "d_model": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+        "ffn_dim": 32,
+    },
+    "M2M100ForConditionalGeneration": {
+        "model_type": "m2m_100", "vocab_size": 99, "d_model": 16, "encoder_layers": 1, "decoder_layers": 1,
+        "encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32,
+        "max_position_embeddings": 64, "is_encoder_decoder": True, "pad_token_id": 1, "eos_token_id": 2,
+    },
+    "Wav2Vec2BertForCTC": {
+        "model_type": "wav2vec2-bert", "vocab_size": 30, "hidden_size": 16, "num_hidden_layers": 1,
+        "num_attention_heads": 2, "intermediate_size": 32, "feature_projection_input_dim": 20,
+    },
+}  # fmt: skip
+"""Configs without weights: inputs follow from the class and the sizes alone."""
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    with Worker() as process:
+        yield process
+
+
+def write(folder: Path, architecture: str, **more: Any) -> ModelFolder:
+    folder.mkdir(exist_ok=True)
+    config = {**CONFIGS.get(architecture, {}), "architectures": [architecture], **more}
+    (folder / "config.json").write_text(json.dumps(config))
+    return ModelFolder(folder)
+
+
+def derive(worker: Worker, folder: ModelFolder) -> InputDerivation:
+    args = {"folder": folder.path, "task": resolve.task_of(folder, None)}
+    return worker.ask(InputDerivation, "stages.derive", args)
+
+
+def shapes(found: InputDerivation, part: str = "model") -> dict[str, tuple[int | str, ...]]:
+    return {entry.name: entry.shape for entry in found.find_part(part).inputs}
+
+
+@pytest.mark.parametrize(
+    ("architecture", "expected"),
+    [
+        (
+            "LayoutLMForTokenClassification",
+            {
+                "input_ids": ("batch", "sequence"),
+                "bbox": ("batch", "sequence", 4),
+                "attention_mask": ("batch", "sequence"),
+                "token_type_ids": ("batch", "sequence"),
+            },
+        ),
+        (
+            "BertForMultipleChoice",
+            {
+                "input_ids": ("batch", "choices", "sequence"),
+                "attention_mask": ("batch", "choices", "sequence"),
+                "token_type_ids": ("batch", "choices", "sequence"),
+            },
+        ),
+        ("GraniteForCausalLM", {"input_ids": ("batch", "sequence"), "attention_mask": ("batch", "sequence")}),
+        ("TimesformerForVideoClassification", {"pixel_values": ("batch", 3, 3, 16, 16)}),
+        ("PatchTSTForPrediction", {"past_values": ("batch", 24, 3), "past_observed_mask": ("batch", 24, 3)}),
+        ("Wav2Vec2BertForCTC", {"input_features": ("batch", "frames", 20)}),
+    ],
+)
+def test_inputs_follow_from_the_class_and_the_config(
+    worker: Worker, tmp_path: Path, architecture: str, expected: dict[str, Any]
+) -> None:
+    folder = write(tmp_path / "m", architecture)
+    assert resolve.is_derived(folder, ExportOptions())
+    found = derive(worker, folder)
+    assert shapes(found) == expected
+    assert found.exported_parts == ("model",)
+    assert f"inputs of {architecture}" in found.notes[0]
+    section = resolve.resolve(folder, ExportOptions(), derived=found)
+    assert section.derived == found.notes
+    assert set(section.sizes) == {axis for shape in expected.values() for axis in shape if isinstance(axis, str)}
+
+
+def test_boxes_have_their_corners_in_order_and_on_the_page(worker: Worker, tmp_path: Path) -> None:
+    found = derive(worker, write(tmp_path / "m", "LayoutLMForTokenClassification"))
+    boxes = next(entry for entry in found.find_part("model").inputs if entry.name == "bbox")
+    assert (boxes.values, boxes.high) == ("boxes", 49)
+
+
+def test_a_pair_is_taken_apart_by_the_shapes_that_its_parts_give(worker: Worker, tmp_path: Path) -> None:
+    found = derive(worker, write(tmp_path / "m", "M2M100ForConditionalGeneration"))
+    assert found.exported_parts == ("encoder", "prefill", "decode")
+    assert shapes(found, "prefill") == {
+        "input_ids": ("batch", "decoder_sequence"),
+        "encoder_hidden_states": ("batch", "sequence", 16),
+        "encoder_attention_mask": ("batch", "sequence"),
+    }
+    decode = shapes(found, "decode")
+    assert decode["past_0_decoder_key"] == ("batch", 2, "past", 8)
+    assert decode["past_0_encoder_value"] == ("batch", 2, "sequence", 8)
+
+
+def test_the_processor_names_the_size_of_images_and_whether_there_are_token_types(
+    worker: Worker, tmp_path: Path
+) -> None:
+    folder = write(tmp_path / "m", "LayoutLMForTokenClassification")
+    names = {"model_input_names": ["input_ids", "bbox", "attention_mask"]}
+    (folder.path / "tokenizer_config.json").write_text(json.dumps(names))
+    assert list(shapes(derive(worker, folder))) == ["input_ids", "bbox", "attention_mask"]
+
+
+def test_a_class_that_accepts_nothing_says_what_it_says_itself(worker: Worker, tmp_path: Path) -> None:
+    broken = {"model_type": "bros", **TEXT, "hidden_size": 12, "num_attention_heads": 2, "dim_bbox_sinusoid_emb_2d": 2}
+    folder = write(tmp_path / "m", "BrosForTokenClassification", **broken)
+    with pytest.raises(
+        RunFailedError, match="BrosForTokenClassification accepts none of [0-9]+ sets of inputs: "
+    ) as caught:
+        derive(worker, folder)
+    assert "--input-specs" in (caught.value.hint or "")
+
+
+def test_an_input_of_an_unknown_name_is_named(worker: Worker, tmp_path: Path) -> None:
+    folder = write(tmp_path / "m", "Blip2QFormerModel", **{"model_type": "blip_2_qformer", **TEXT})
+    with pytest.raises(RunFailedError, match="needs `query_embeds`"):
+        derive(worker, folder)
+
+
+def test_a_derivation_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    located = Located(write(tmp_path / "m", "GraniteForCausalLM"), "granite")
+    cache = Cache(tmp_path / "cache")
+    first = exported.find_derivation(located, ExportOptions(), cache)
+    monkeypatch.setattr(exported, "Worker", None)
+    assert exported.find_derivation(located, ExportOptions(), cache) == first
+    assert first is not None
+
+
+def test_a_table_or_a_user_that_names_the_inputs_is_not_second_guessed(tmp_path: Path) -> None:
+    bert = Located(write(tmp_path / "b", "BertForSequenceClassification", model_type="bert", **TEXT), "bert")
+    assert exported.find_derivation(bert, ExportOptions()) is None
+    granite = Located(write(tmp_path / "g", "GraniteForCausalLM"), "granite")
+    specs = {"input_ids": {"dtype": "int64", "shape": ["batch", "sequence"], "low": 1, "high": 9}}
+    assert exported.find_derivation(granite, ExportOptions(input_specs=specs)) is None
+
+
+def test_a_config_without_a_type_is_refused_before_anything_is_started(tmp_path: Path) -> None:
+    located = Located(write(tmp_path / "m", "NoModelAtAll"), "m")
+    with pytest.raises(ModelFileError, match="has no `model_type`"):
+        exported.find_derivation(located, ExportOptions())
+
+
+def test_random_numbers_are_their_mean_while_a_model_is_compared() -> None:
+    import torch
+
+    from winml.modelkit.building.export.noise import mean_noise
+
+    real = torch.randn
+    with mean_noise(active=True):
+        assert torch.randn(2, 3).tolist() == [[0.0] * 3] * 2
+        assert torch.rand_like(torch.ones(2)).tolist() == [0.5, 0.5]
+        assert torch.bernoulli(torch.tensor([0.2, 0.8])).tolist() == [0.0, 1.0]
+        assert torch.bernoulli(torch.ones(2), p=0.4).tolist() == [0.0, 0.0]
+    assert torch.randn is real
+    with mean_noise(active=False):
+        assert torch.randn is real
+
+
+def test_a_failure_names_the_family_that_the_config_is_most_like(worker: Worker, tmp_path: Path) -> None:
+    config = {
+        "model_type": "swinv2", "image_size": 30, "patch_size": 4, "num_channels": 3, "embed_dim": 8, "depths": [1, 1],
+        "num_heads": [3, 2], "window_size": 4, "mlp_ratio": 2.0, "qkv_bias": True, "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0, "drop_path_rate": 0.1, "hidden_act": "gelu",
+        "initializer_range": 0.02, "layer_norm_eps": 1e-5, "encoder_stride": 32, "query_embeds": 3,
+    }  # fmt: skip
+    folder = write(tmp_path / "m", "Blip2QFormerModel", **{**config, "model_type": "blip_2_qformer", **TEXT})
+    with pytest.raises(RunFailedError) as caught:
+        derive(worker, folder)
+    assert "by its config it is most like `swin` models" in (caught.value.hint or "")
