@@ -2,8 +2,9 @@
 
     python scripts/make_catalog.py
 
-Families and tasks are those of the exporter. Proofs are the lines of `benchmarks/catalog/results.jsonl` and
-`benchmarks/accuracy/results.jsonl`; what was tried of recipes stands in them (`benchmarks/recipes/proofs.py`).
+Architectures are those of `benchmarks/results/walk.json`. Families and tasks are those of the exporter. Proofs are the
+lines of `benchmarks/catalog/results.jsonl` and `benchmarks/accuracy/results.jsonl`; what was tried of recipes
+stands in them (`benchmarks/recipes/proofs.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 from winml.modelkit.building.export.families import FAMILIES, parts_of, task_of, tasks_of
 from winml.modelkit.knowledge import catalog, files
 from winml.modelkit.knowledge.catalog_command import show_catalog
-from winml.modelkit.render.catalog import catalog_markdown
+from winml.modelkit.render.catalog import architectures_markdown, catalog_markdown
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks" / "catalog"))
@@ -31,8 +32,10 @@ JUDGED = {
     "minilm": ("bert", "feature-extraction"),
 }
 """Family and task, as the exporter names them, of the models that were judged."""
+WALK = ROOT / "benchmarks" / "results" / "walk.json"
 PAGE = ROOT / "docs" / "catalog.md"
 BEGIN, END = "<!-- made by scripts/make_catalog.py -->", "<!-- end -->"
+WALK_BEGIN, WALK_END = "<!-- architectures: made by scripts/make_catalog.py -->", "<!-- end of architectures -->"
 
 
 def _families() -> list[catalog.Family]:
@@ -95,12 +98,49 @@ def _proofs() -> list[catalog.FamilyProof]:
     return sorted(found, key=lambda p: (order.index(p.family), p.model, p.target))
 
 
+def make_architectures(walk: dict[str, Any]) -> catalog.Architectures:
+    """The outcomes of the walk, as the command shows them."""
+    packages = ("transformers", "torch", "onnxruntime", "onnxruntime-qnn")
+    return catalog.Architectures(
+        npu="qnn/npu",
+        simulated=True,
+        versions={name: version for name, version in walk["versions"].items() if name in packages},
+        architectures=tuple(map(_architecture, walk["architectures"])),
+    )
+
+
+def _architecture(row: dict[str, Any]) -> catalog.Architecture:
+    steps = dict(row["steps"])
+    if steps.get("check", {}).get("outcome") == "wrong":
+        # Another program compared it with PyTorch and found what the build did not.
+        steps["cpu"] = steps["check"]
+    missing = {"outcome": row["made"] if row["made"] != "made" else "not run", "reason": row["reason"]}
+    cpu, npu = steps.get("cpu", missing), steps.get("npu", missing)
+    reason = cpu["reason"] if cpu["outcome"] != "right" else npu["reason"]
+    return catalog.Architecture(
+        name=row["name"],
+        model=row["class"],
+        task=row["task"],
+        cpu=cpu["outcome"],
+        npu=npu["outcome"],
+        left=npu.get("left", {}),
+        reason=" ".join(reason.split()) or None,
+    )
+
+
+def _put(page: str, begin: str, end: str, text: str) -> str:
+    before, _, rest = page.partition(begin)
+    return f"{before}{begin}\n\n{text}\n\n{end}{rest.partition(end)[2]}"
+
+
 def main() -> None:
     made = catalog.Catalog(families=tuple(_families()), proofs=tuple(_proofs()))
     catalog.FILE.write_bytes(files.text(made))
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    after = rest.partition(END)[2]
-    page = f"{before}{BEGIN}\n\n{catalog_markdown(show_catalog().families)}\n\n{END}{after}"
+    walk = json.loads(WALK.read_bytes())
+    catalog.ARCHITECTURES.write_bytes(files.text(make_architectures(walk)))
+    page = PAGE.read_text(encoding="utf-8")
+    page = _put(page, WALK_BEGIN, WALK_END, architectures_markdown(walk["shares"]))
+    page = _put(page, BEGIN, END, catalog_markdown(show_catalog().families))
     PAGE.write_text(page, encoding="utf-8")
 
 

@@ -177,6 +177,17 @@ def recipes() -> str:
     return f"{_table(['target', 'tried', 'goal reached', 'review'], rows)}\n\nValues: {_link(path)}."
 
 
+def walk() -> str:
+    """How far tiny models of all architectures of transformers come."""
+    path = BENCHMARKS / "results" / "walk.json"
+    found = json.loads(path.read_text(encoding="utf-8"))
+    shares = found["shares"]
+    rows = [[name, str(shares["all"][name]), str(shares["named"][name])] for name in shares["all"]]
+    versions = ", ".join(f"{package} {version}" for package, version in found["versions"].items())
+    head = ["tiny models with random weights", "all architectures", "families of the issue"]
+    return f"{_table(head, rows)}\n\n{versions}; the NPU is simulated. Values: {_link(path)}."
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "verdicts": verdicts,
     "search": search,
@@ -184,6 +195,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "accuracy": accuracy,
     "catalog": catalog,
     "recipes": recipes,
+    "walk": walk,
 }
 """Tables of results that have a form of their own; any other name is a file in `benchmarks/results`."""
 

@@ -75,7 +75,16 @@ DOCUMENTS: dict[str, Document] = {
         ),
         command=True,
     ),
-    "catalog": Document("Result of `winml catalog`", ("knowledge.catalog_command:CatalogResult",), command=True),
+    "architectures-file": Document(
+        "What came of every architecture of transformers, as it ships with winml",
+        ("knowledge.catalog:Architectures",),
+        complete=True,
+    ),
+    "catalog": Document(
+        "Result of `winml catalog`",
+        ("knowledge.catalog_command:CatalogResult", "knowledge.catalog_command:ArchitecturesResult"),
+        command=True,
+    ),
     "catalog-file": Document("The catalog that ships with winml", ("knowledge.catalog:Catalog",), complete=True),
     "completion": Document("Result of `winml completion`", ("cli.completion.scripts:CompletionResult",), command=True),
     "contribution": Document(

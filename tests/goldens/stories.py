@@ -469,6 +469,8 @@ STORIES: tuple[Story, ...] = (
             "catalog --family bertt",
             "catalog --task nonsense",
             "catalog --target nonsense",
+            "catalog --architectures --family sam_mask_decoder",
+            "catalog --architectures --family samm",
         ),
         is_measured=False,
     ),

@@ -55,7 +55,7 @@ HEADINGS: Headings = {
 
 BY_COMMAND: dict[str, Headings] = {
     "cache gc": {"Limits": ("--max-size --older-than --grace --dry-run", "")},
-    "catalog": {"Filters": ("--family --task --target", "")},
+    "catalog": {"Filters": ("--family --task --target --architectures", "")},
     "compile": {"Compiling": ("--compiler --embed --list", "")},
     "completion": {"Output": ("--install --overwrite --json --quiet", "")},
     "dashboard": {"Dashboard": ("--port --open --no-token", "")},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from winml.modelkit.render.marks import mark
@@ -12,8 +12,13 @@ from winml.modelkit.render.table import markdown_table, table
 
 if TYPE_CHECKING:
     from winml.modelkit.core.recipe import Proof
-    from winml.modelkit.knowledge.catalog import FamilyProof
-    from winml.modelkit.knowledge.catalog_command import CatalogFamily, CatalogLevel, CatalogResult
+    from winml.modelkit.knowledge.catalog import Architecture, FamilyProof
+    from winml.modelkit.knowledge.catalog_command import (
+        ArchitecturesResult,
+        CatalogFamily,
+        CatalogLevel,
+        CatalogResult,
+    )
 
 HEAD = ("family", "model", "weights", "task", "target", "precision", "step", "outcome", "result")
 WIDTH = 120
@@ -44,6 +49,36 @@ def catalog_markdown(families: Sequence[CatalogFamily]) -> str:
     )
     head = ("recipe", "family", "model", "target", "rung", "review", "shows")
     return f"{markdown_table(head, tried)}\n\n{markdown_table(HEAD, _proofs(families))}"
+
+
+def architectures_text(result: ArchitecturesResult) -> str:
+    """Every architecture with its outcomes and the reason, then how many came how far."""
+    npu = f"{result.npu}{' (simulated)' if result.simulated else ''}"
+    rows = [
+        (row.name, row.model or "", row.task or "", mark(row.cpu), mark(row.npu), _remark(row))
+        for row in result.architectures
+    ]
+    shown = table([("architecture", "class", "task", "cpu", npu, "remark"), *rows], head=True, drop=(2, 1), below=5)
+    counts = [
+        f"{place}: {', '.join(f'{number} {outcome}' for outcome, number in result.counts[key].items())}"
+        for place, key in (("cpu", "cpu"), (npu, "npu"))
+    ]
+    versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
+    about = f"{len(rows)} architecture{'' if len(rows) == 1 else 's'}, tiny models with random weights"
+    return "\n".join([*([shown, ""] if rows else []), f"{about} ({versions})" if versions else about, *counts])
+
+
+def architectures_markdown(counts: Mapping[str, Mapping[str, int]]) -> str:
+    """How many architectures came how far, of all and of the families that were asked for, for the docs."""
+    groups = list(counts)
+    names = list(dict.fromkeys(name for group in counts.values() for name in group))
+    rows = [(name, *(str(counts[group].get(name, 0)) for group in groups)) for name in names]
+    return markdown_table(("tiny models with random weights", *groups), rows)
+
+
+def _remark(row: Architecture) -> str:
+    left = ", ".join(f"{op} x{count}" for op, count in row.left.items())
+    return row.reason or (f"left on the CPU: {left}" if left else "")
 
 
 def _target(proof: Proof | FamilyProof | CatalogLevel) -> str:

@@ -16,11 +16,14 @@ _WORDS = {
         "ready", "supported", "passed", "within", "proven", "proven on target", "reached", "identical", "intact",
         # rungs, reviews, cells, findings
         "PASS", "APPROVE", "ok", "uploaded", "published", "replicated", "holds",
+        # architectures
+        "right",
     ),
     "bad": (
         "DISCARD", "FAILED", "failed", "slower", "inaccurate",
         "does-not-load", "unsupported", "refused", "exceeded", "missed", "broken",
         "FAIL", "REJECT", "TIMEOUT", "timeout", "retracted", "refuted", "does not hold",
+        "wrong", "crashed",
     ),
     "unsure": (
         "INCONCLUSIVE", "MARGINAL_UNCONFIRMED", "no gain", "inconclusive",
@@ -32,6 +35,7 @@ _WORDS = {
         "IDENTICAL", "BASELINE", "BASELINE_IS_BEST", "baseline", "same", "same graph", "screened out", "not measured",
         "missing", "no-device", "not available", "not run", "no change",
         "DEFERRED", "skipped", "exists-skipped", "n/a", "pending", "draft", "reported",
+        "not made", "no model",
     ),
 }  # fmt: skip
 STATES = {word: style for style, group in _WORDS.items() for word in group}

@@ -1,0 +1,233 @@
+"""Take every tiny model through inspect, a build for the CPU, a comparison with PyTorch and a build for the NPU.
+
+Every step is the program as users run it, in a process of its own with a time limit; models have nothing in common but
+the folder of the cache. A journal has a line per step, so that a run that ended anywhere goes on where it was:
+the same command again does what is missing. `summary.py` makes `benchmarks/results/walk.json` of the journal.
+
+    python benchmarks/walk/tiny_models.py -o FOLDER
+    python benchmarks/walk/run.py FOLDER -o WORK [--named] [--only NAME,...] [--steps STEP,...] [--jobs N]
+                                  [--again refused|failed|NAME,...] [--limit STEP=SECONDS]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import asdict
+from importlib import metadata
+from pathlib import Path
+from subprocess import TimeoutExpired
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import overrides  # noqa: E402
+import tiny_models  # noqa: E402
+from outcomes import Judgement, Ran, judge, judge_check  # noqa: E402
+
+from winml.modelkit.store.journal import Journal, read  # noqa: E402
+from winml.modelkit.worker.process_tree import ProcessTree  # noqa: E402
+
+LIMITS_S = {"inspect": 60.0, "cpu": 600.0, "check": 180.0, "npu": 900.0}
+"""The steps in their order, and how long each may take."""
+NPU = ("--target", "qnn/npu", "--precision", "w8a16", "--calibration", "random", "--samples", "8")
+NEEDS = {"check": "cpu", "npu": "cpu"}
+"""A step is skipped when the one it needs made nothing."""
+MADE = ("right", "not proven")
+PACKAGES = ("winml-modelkit", "transformers", "torch", "onnx", "onnxscript", "onnxruntime", "onnxruntime-qnn")
+JOURNAL = "journal.jsonl"
+
+Step = dict[str, Any]
+"""A record of the journal."""
+
+
+class Stopped(Exception):
+    """The run ends while a program is running."""
+
+
+def command(step: str, model: Path, work: Path) -> list[str]:
+    """The words of a step."""
+    if step == "check":
+        return [sys.executable, str(HERE / "check.py"), str(model), str(work / "cpu")]
+    winml = [sys.executable, "-m", "winml.modelkit"]
+    if step == "inspect":
+        return [*winml, "inspect", "-m", str(model), "--json"]
+    target = ("--target", "cpu") if step == "cpu" else NPU
+    return [*winml, "build", "-m", str(model), *target, "-o", str(work / step), "--json"]
+
+
+def run_program(argv: list[str], *, work: Path, limit_s: float, cache: Path, stop: threading.Event) -> Ran:
+    """Run a program to its end, or end it and all that it started when its time is over."""
+    started = time.monotonic()
+    environment = {**os.environ, "WINML_CACHE": str(cache), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    out, err = work / "stdout", work / "stderr"
+    with out.open("wb") as stdout, err.open("wb") as stderr:
+        tree = ProcessTree(argv, cwd=work, stdout=stdout, stderr=stderr, env=environment)
+        code: int | None = None
+        try:
+            while code is None and time.monotonic() - started < limit_s and not stop.is_set():
+                try:
+                    code = tree.process.wait(timeout=0.5)
+                except TimeoutExpired:
+                    continue
+        finally:
+            tree.end()
+    if stop.is_set():
+        raise Stopped
+    return Ran(
+        exit_code=code,
+        stdout=out.read_text("utf-8", "replace"),
+        stderr=err.read_text("utf-8", "replace"),
+        seconds=time.monotonic() - started,
+    )
+
+
+def walk_model(
+    name: str, folder: Path, steps: Sequence[str], known: Mapping[str, str], asked: argparse.Namespace,
+    stop: threading.Event,
+) -> list[Step]:  # fmt: skip
+    """Take a model through the steps; `known` has outcomes of steps that were run before."""
+    outcomes = dict(known)
+    done = []
+    with tempfile.TemporaryDirectory(prefix=f"{name}-", dir=asked.output, ignore_cleanup_errors=True) as temporary:
+        work = Path(temporary)
+        wanted = [*steps]
+        if "check" in wanted and "cpu" not in wanted and outcomes.get("cpu") in MADE:
+            # The build is gone; it comes from the cache.
+            wanted.insert(0, "cpu")
+        for step in wanted:
+            needed = NEEDS.get(step)
+            if needed is not None and outcomes.get(needed) not in MADE:
+                judged = Judgement(outcome="skipped", reason=f"the step {needed}: {outcomes.get(needed, 'not run')}")
+                seconds = 0.0
+            else:
+                limit = asked.limits[step]
+                ran = run_program(
+                    command(step, folder, work), work=work, limit_s=limit, cache=asked.output / "cache", stop=stop
+                )
+                judged, seconds = judge_check(ran) if step == "check" else judge(step, ran), ran.seconds
+            outcomes[step] = judged.outcome
+            done.append({"kind": "step", "model": name, "step": step, "seconds": round(seconds, 1), **asdict(judged)})
+    return done
+
+
+def latest(records: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], Mapping[str, Any]]:
+    """The last record of every model and step."""
+    return {(row["model"], row["step"]): row for row in records if row.get("kind") == "step"}
+
+
+def choose(
+    names: Sequence[str], steps: Sequence[str], done: Mapping[tuple[str, str], Mapping[str, Any]], again: Sequence[str]
+) -> list[tuple[str, list[str]]]:
+    """Models with the steps that are missing, or are to be run again."""
+    chosen = []
+    for name in names:
+        repeated = name in again or any(_is_again(row, again) for (model, _), row in done.items() if model == name)
+        missing = [step for step in steps if repeated or (name, step) not in done]
+        if missing:
+            chosen.append((name, missing))
+    return chosen
+
+
+def _is_again(row: Mapping[str, Any], again: Sequence[str]) -> bool:
+    return row["outcome"] in again or ("failed" in again and row["outcome"] not in ("right", "skipped"))
+
+
+def versions() -> dict[str, str]:
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def walk(
+    todo: Sequence[tuple[str, list[str]]], asked: argparse.Namespace, journal: Journal, say: Callable[[str], None]
+) -> None:
+    """Run what is to be done, several models at a time; every model is in the journal as soon as it is done."""
+    done = latest(journal.replay.records)
+    stop = threading.Event()
+    started = time.monotonic()
+    queue = list(reversed(todo))
+    running: dict[Future[list[Step]], str] = {}
+    with ThreadPoolExecutor(asked.jobs) as pool:
+        try:
+            count = 0
+            while queue or running:
+                while queue and len(running) < asked.jobs:
+                    name, steps = queue.pop()
+                    known = {step: row["outcome"] for (model, step), row in done.items() if model == name}
+                    task = pool.submit(walk_model, name, asked.models / name, steps, known, asked, stop)
+                    running[task] = name
+                for task in wait(running, return_when=FIRST_COMPLETED).done:
+                    name = running.pop(task)
+                    rows = task.result()
+                    for row in rows:
+                        journal.append(row)
+                    count += 1
+                    say(_progress(name, rows, count, len(todo), time.monotonic() - started))
+        except BaseException:
+            stop.set()
+            raise
+
+
+def _progress(name: str, rows: Sequence[Step], count: int, total: int, elapsed_s: float) -> str:
+    states = ", ".join(f"{row['step']} {row['outcome']}" for row in rows)
+    left_min = elapsed_s / count * (total - count) / 60
+    return f"[{count}/{total}] {name}: {states} ({sum(row['seconds'] for row in rows):.0f} s); {left_min:.0f} min left"
+
+
+def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", type=Path, help="the folder that tiny_models.py made")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="journal, cache and files of the run")
+    parser.add_argument("--named", action="store_true", help="only the families that issue 24 names")
+    parser.add_argument("--only", type=lambda text: text.split(","), default=[], metavar="NAME,...")
+    parser.add_argument("--steps", type=lambda text: text.split(","), default=[*LIMITS_S], metavar="STEP,...")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N")
+    parser.add_argument("--again", type=lambda text: text.split(","), default=[], metavar="refused|failed|NAME,...")
+    parser.add_argument("--limit", action="append", default=[], metavar="STEP=SECONDS")
+    asked = parser.parse_args(words)
+    if unknown := set(asked.steps) - set(LIMITS_S):
+        parser.error(f"no step {', '.join(sorted(unknown))}; there are {', '.join(LIMITS_S)}")
+    asked.limits = LIMITS_S | {step: float(limit) for step, _, limit in (text.partition("=") for text in asked.limit)}
+    return asked
+
+
+def main() -> int:
+    asked = parse()
+    index = tiny_models.read_index(asked.models / tiny_models.INDEX)
+    made = [name for name, row in index.items() if row.state.startswith("ok")]
+    names = asked.only or ([name for name in overrides.NAMED if name in made] if asked.named else made)
+    if missing := [name for name in names if name not in made]:
+        print(f"no tiny model of {', '.join(missing)} in {asked.models}", file=sys.stderr)
+        return 2
+    asked.output.mkdir(parents=True, exist_ok=True)
+    asked.models, asked.output = asked.models.resolve(), asked.output.resolve()
+    for left in asked.output.glob("*-*/stderr"):
+        # Of a run that was killed.
+        shutil.rmtree(left.parent, ignore_errors=True)
+    with Journal(asked.output / JOURNAL) as journal:
+        todo = choose(names, asked.steps, latest(journal.replay.records), asked.again)
+        journal.append({"kind": "start", "versions": versions(), "models": len(todo)})
+        try:
+            walk(todo, asked, journal, lambda line: print(line, flush=True))
+        except KeyboardInterrupt:
+            print("interrupted; the same command goes on where it was", file=sys.stderr)
+            return 130
+    print(f"done; {len(latest(read(asked.output / JOURNAL).records))} steps are in {asked.output / JOURNAL}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
