@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import data_zoo
 import task_zoo
 from task_zoo import Case
 from winml.modelkit.core.config import DataSection
@@ -158,16 +159,45 @@ def test_the_task_is_the_named_one_or_that_of_the_model(tmp_path: Path) -> None:
         ("SegformerForSemanticSegmentation", "image-segmentation"),
         ("Wav2Vec2ForCTC", "automatic-speech-recognition"),
         ("CLIPModel", "zero-shot-image-classification"),
-        ("WhisperForConditionalGeneration", None),
     ],
 )
-def test_architectures_are_for_their_task(architecture: str, task: str | None, tmp_path: Path) -> None:
+def test_architectures_are_for_their_task(architecture: str, task: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"architectures": [architecture]}))
-    if task is None:
-        with pytest.raises(RequestError, match=f"`{architecture}` belongs to no known task"):
-            choose_task(None, DataSection("x.npz"), tmp_path)
-    else:
-        assert choose_task(None, DataSection("x.npz"), tmp_path)[0].name == task
+    assert choose_task(None, DataSection("x.npz"), tmp_path)[0].name == task
+
+
+@pytest.mark.parametrize(
+    ("architecture", "task"),
+    [("MistralForCausalLM", "text-generation"), ("OddForCloudSpotting", "cloud-spotting"), ("X", "feature-extraction")],
+)
+def test_a_task_without_a_metric_is_judged_by_its_outputs_and_says_so(
+    architecture: str, task: str, tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"architectures": [architecture]}))
+    found, note = choose_task(None, DataSection("x.npz"), tmp_path)
+    assert found.name == "outputs"
+    assert note is not None
+    assert note.startswith(f"task `{task}`, because config.json names `{architecture}`; there is no metric for it here")
+    named, said = choose_task(task, DataSection("x.npz"), tmp_path)
+    assert (named.name, (said or "").partition(";")[0]) == ("outputs", f"task `{task}`")
+
+
+def test_what_has_no_metric_and_no_reference_says_which_task_that_is(tmp_path: Path) -> None:
+    case = task_zoo.CASES["outputs"](tmp_path)
+    data = data_zoo.jsonl(tmp_path / "x.jsonl", [{"x": [1, 2, 3, 4]}])
+    (tmp_path / "config.json").write_text('{"architectures": ["OddForCloudSpotting"]}')
+    with pytest.raises(RequestError, match="needs a reference") as caught:
+        run(arguments(replace(case, data=data), None, reference=False), Context())
+    assert "task `cloud-spotting`, because config.json names `OddForCloudSpotting`" in (caught.value.hint or "")
+
+
+def test_a_model_of_an_unknown_task_runs_for_a_comparison_of_its_outputs(tmp_path: Path) -> None:
+    case = task_zoo.CASES["outputs"](tmp_path)
+    data = data_zoo.jsonl(tmp_path / "x.jsonl", [{"x": [1, 2, 3, 4]}, {"x": [0, 0, 0, 1]}])
+    (tmp_path / "config.json").write_text('{"architectures": ["OddForCloudSpotting"]}')
+    found = run(arguments(replace(case, data=data), None), Context())
+    assert (found.task, len(found.predictions), found.metrics) == ("outputs", 2, ())
+    assert "only the outputs are compared" in found.notes[0]
 
 
 def test_what_cannot_be_answered_is_refused_before_anything_runs(tmp_path: Path) -> None:

@@ -89,10 +89,11 @@ def _check_data(word: str) -> str:
 
 def _check_task(word: str) -> str:
     from winml.modelkit.core.suggest import did_you_mean
+    from winml.modelkit.core.tasks import TASKS as CORE_TASKS
     from winml.modelkit.evaluation.all_tasks import TASKS
 
-    if word not in TASKS:
-        raise RequestError(f"unknown task `{word}`", hint=did_you_mean(word, TASKS))
+    if word not in TASKS and word not in CORE_TASKS:
+        raise RequestError(f"unknown task `{word}`", hint=did_you_mean(word, {**CORE_TASKS, **TASKS}))
     return word
 
 

@@ -1,4 +1,4 @@
-"""THE table of tasks: one module each."""
+"""THE table of tasks that have a metric: one module each. What a class is for is in `core/tasks.py`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 from winml.modelkit.core.config import RANDOM, DataSection
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.core.tasks import TASKS as CORE_TASKS
+from winml.modelkit.core.tasks import find_task
 from winml.modelkit.data import processor
 from winml.modelkit.evaluation import (
     image_classification,
@@ -38,25 +40,36 @@ TASKS: dict[str, Task] = {
 }
 
 
-def _guess_task(folder: Path | None) -> tuple[Task, str]:
-    """The task of the architecture that the model's config.json names, and why."""
+def _own_class(folder: Path | None) -> str | None:
+    """The class that saved the model, as its config.json names it."""
     path = processor.find(folder, CONFIG)
     named = processor.read_object(path).get("architectures") if path else None
-    names = [str(name) for name in named] if isinstance(named, list) else []
-    for name in names:
-        for task in TASKS.values():
-            if name.endswith(task.architectures or ("\0",)):
-                return task, f"task `{task.name}`, because {CONFIG} names `{name}`"
-    raise RequestError(
-        f"architecture `{names[0]}` belongs to no known task" if names else "the task of the model is unknown",
-        hint=f"name its task with `--task`: {', '.join(TASKS)}",
-    )
+    return str(named[0]) if isinstance(named, list) and named else None
 
 
 def choose_task(name: str | None, section: DataSection, folder: Path | None) -> tuple[Task, str | None]:
-    """The named task, the one of random data, or the one of the model's config.json, with a note."""
-    if name is not None:
-        if name not in TASKS:
-            raise RequestError(f"unknown task `{name}`", hint=did_you_mean(name, TASKS))
-        return TASKS[name], None
-    return (TASKS["outputs"], None) if section.source == RANDOM else _guess_task(folder)
+    """The named task, the one of random data, or the one of the model's class, with a note.
+
+    A task without a metric here is judged by its outputs alone, which the note says.
+    """
+    if name is None and section.source == RANDOM:
+        return TASKS["outputs"], None
+    own = _own_class(folder)
+    if name is None and own is None:
+        raise RequestError(
+            "the task of the model is unknown",
+            hint=f"name its task with `--task`: {', '.join(TASKS)}",
+        )
+    own_task = None if own is None else find_task(own)
+    task = name or own_task or ""
+    reason = f", because {CONFIG} names `{own}`" if name is None else ""
+    if task in TASKS:
+        return TASKS[task], f"task `{task}`{reason}" if reason else None
+    if task not in CORE_TASKS and task != own_task:
+        known = (*TASKS, *(other for other in CORE_TASKS if other not in TASKS))
+        raise RequestError(f"unknown task `{task}`", hint=did_you_mean(task, known))
+    note = (
+        f"task `{task}`{reason}; there is no metric for it here, so that only the outputs are compared with those of a "
+        "reference"
+    )
+    return TASKS["outputs"], note

@@ -187,5 +187,4 @@ TASK = Task(
     metrics=(Metric("map", "map", "boxes"), Metric("map_50", "map_50", "boxes")),
     scorer=_scorer,
     agreement=False,
-    architectures=("ForObjectDetection",),
 )

@@ -125,5 +125,4 @@ TASK = Task(
     metrics=(Metric("f1", "mean", "f1"), Metric("exact_match", "share", "exact")),
     scorer=_scorer,
     form="question",
-    architectures=("ForQuestionAnswering",),
 )

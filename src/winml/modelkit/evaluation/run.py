@@ -25,7 +25,7 @@ from winml.modelkit.session.saturation import weights_at_risk
 from winml.modelkit.session.session import WinMLSession
 
 _EVENT_EVERY_S = 0.25
-_OTHER = "drop `--metric`: the first metric of the task is better when it is higher"
+_OTHER = "hold it to a reference with `--max-drop`, or name a metric that is better when it is higher with `--metric`"
 
 
 class _Data:
@@ -76,7 +76,7 @@ def run(args: dict[str, Any], context: object) -> RunReport:
     section = asked.data
     folder = Path(section.processor or asked.folder)
     task, guessed = choose_task(asked.task, section, folder)
-    _check(task, asked)
+    _check(task, asked, guessed)
     data, tally = _Data(section, folder, task), _Tally()
     arm = open_arm(asked.arm, data.first)
     assert data.dataset is not None  # opening made the first inputs
@@ -104,17 +104,22 @@ def run(args: dict[str, Any], context: object) -> RunReport:
         )
 
 
-def _check(task: Task, asked: RunArguments) -> None:
+def _check(task: Task, asked: RunArguments, guessed: str | None) -> None:
     """Check before anything runs that the task can answer the request."""
     if not task.metrics and not asked.reference:
-        raise RequestError(f"task `{task.name}` needs a reference", hint="name it with `--reference MODEL`")
+        raise RequestError(
+            f"task `{task.name}` needs a reference",
+            hint=f"{guessed or 'it has no metric'}; name the reference with `--reference MODEL`, or another task with "
+            "`--task`",
+        )
     names = [m.name for m in task.metrics]
     if asked.limits and not names:
         raise RequestError(f"task `{task.name}` has no metric that could have a limit")
     if asked.metric is not None and asked.metric not in names:
         raise RequestError(f"task `{task.name}` has no metric `{asked.metric}`", hint=did_you_mean(asked.metric, names))
-    if asked.least and any(m.lower and m.name == asked.metric for m in task.metrics):
-        raise RequestError(f"`{asked.metric}` is better when it is lower, so it has no minimum", hint=_OTHER)
+    judged = next((m for m in task.metrics if m.name == (asked.metric or names[0])), None)
+    if asked.least and judged is not None and judged.lower:
+        raise RequestError(f"`{judged.name}` is better when it is lower, so it has no minimum", hint=_OTHER)
 
 
 def _data_facts(section: DataSection, dataset: Dataset) -> DataFacts:

@@ -77,8 +77,6 @@ class Task:
     labels: bool = True
     agreement: bool = True
     """Whether two models can predict the same for a sample."""
-    architectures: tuple[str, ...] = ()
-    """Endings of Hugging Face architectures that are for this task."""
 
 
 def plain(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
