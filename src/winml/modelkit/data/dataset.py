@@ -11,7 +11,7 @@ from winml.modelkit.core.config import HUB, RANDOM, DataSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, UnavailableError, of_system
 from winml.modelkit.core.suggest import near_path
-from winml.modelkit.data import folders, npz, synthetic, tables
+from winml.modelkit.data import coco, folders, npz, retrieval, series, synthetic, tables
 from winml.modelkit.data.samples import Form, Sample, SampleRequest, SampleSource
 from winml.modelkit.graph.inputs import Input
 from winml.modelkit.store import digest
@@ -27,8 +27,15 @@ READERS: dict[str, Callable[[SampleRequest], SampleSource]] = {
     ".tsv": tables.read,
     ".jsonl": tables.read,
     ".txt": tables.read,
+    ".json": coco.read,
 }
 """How samples are found in each kind of source; a file's kind is its ending."""
+OWN_READERS: dict[tuple[Form, str], Callable[[SampleRequest], SampleSource]] = {
+    ("retrieval", FOLDER): retrieval.read,
+    ("series", ".csv"): series.read,
+    ("series", ".tsv"): series.read,
+}
+"""Kinds of source that mean something else in a form."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,8 @@ class Dataset:
     notes: tuple[str, ...]
     _count: int
     _samples: Callable[[], Iterator[Sample]] = field(repr=False)
+    unjudged: int = 0
+    """Further samples that come last and have no score of their own."""
 
     def __len__(self) -> int:
         return self._count
@@ -81,7 +90,7 @@ def _kind(source: str, path: Path) -> str:
         known = ", ".join(name for name in READERS if name.startswith("."))
         raise DataError(
             f"`{source}` is not supported as data",
-            hint=f"supported: a folder of images, {known}, and such a file on the hub as `hf:ORG/NAME/FILE`",
+            hint=f"supported: a folder of images or recordings, {known}, and such a file on the hub as `hf:ORG/NAME/FILE`",
         )
     if not path.is_file():
         raise DataError(f"data not found: `{source}`", hint=near_path(path))
@@ -118,7 +127,8 @@ def open_dataset(
     kind = _kind(section.source, path)
     folder = Path(section.processor) if section.processor is not None else model_folder
     with _readable():
-        found = READERS[kind](SampleRequest(section, path, inputs, folder, labels, form))
+        read = OWN_READERS.get((form, kind), READERS[kind])
+        found = read(SampleRequest(section, path, inputs, folder, labels, form))
     if not found.count:
         raise DataError(f"`{section.source}` has no samples")
     content = _digest(section, kind, found)
@@ -128,4 +138,4 @@ def open_dataset(
             f"{section.digest}",
             hint="restore the data, or create the config again with `winml config`",
         )
-    return Dataset(section.source, content, found.columns, found.notes, found.count, found.samples)
+    return Dataset(section.source, content, found.columns, found.notes, found.count, found.samples, found.unjudged)

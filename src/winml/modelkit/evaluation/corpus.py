@@ -27,6 +27,55 @@ def ratio(parts: Sequence[float], wholes: Sequence[Sequence[float]]) -> Of:
     return of
 
 
+def perplexity(losses: Sequence[float], wholes: Sequence[Sequence[float]]) -> Of:
+    """How many words a model hesitates between: e to the power of the mean loss of a word."""
+    of_loss = ratio(losses, wholes)
+
+    def of(kept: Sequence[int]) -> float | None:
+        loss = of_loss(kept)
+        # A loss of 700 is a share of 1e-304; more has no number.
+        return None if loss is None else math.exp(min(loss, 700.0))
+
+    return of
+
+
+def determination(records: Sequence[Sequence[Sequence[float]]]) -> Of:
+    """R squared, the mean over targets: 1 minus the squared errors over those of the mean of all samples.
+
+    A record has [right, predicted] of each target; targets that do not vary are left out.
+    """
+
+    def of(kept: Sequence[int]) -> float | None:
+        found = []
+        for target in zip(*(records[i] for i in kept), strict=True):
+            centre = mean([right for right, _ in target])
+            spread = math.fsum((right - centre) ** 2 for right, _ in target)
+            if spread:
+                found.append(1 - math.fsum((right - predicted) ** 2 for right, predicted in target) / spread)
+        return mean(found) if found else None
+
+    return of
+
+
+def panoptic_quality(records: Sequence[Mapping[str, Sequence[float]]]) -> Of:
+    """The mean over classes of the overlap of matched segments over matched ones and half of those that are not.
+
+    A record has, per class, [sum of overlaps, matched, predicted alone, there alone].
+    """
+
+    def of(kept: Sequence[int]) -> float | None:
+        sums: dict[str, list[float]] = {}
+        for index in kept:
+            for name, counts in records[index].items():
+                total = sums.setdefault(name, [0.0] * 4)
+                for place, count in enumerate(counts):
+                    total[place] += count
+        found = [o / (m + (p + t) / 2) for o, m, p, t in sums.values() if m + p + t]
+        return mean(found) if found else None
+
+    return of
+
+
 def mean_overlap(records: Sequence[Mapping[str, Sequence[float]]]) -> Of:
     """The mean over classes of shared pixels over all pixels that either side gives the class."""
 
