@@ -113,7 +113,13 @@ def _persons(document: _Document) -> list[_Entry]:
         if not row.get("num_keypoints", 1) or row.get("iscrowd"):
             continue
         whole = isinstance(points, list) and points and len(points) % 3 == 0 and all(map(_is_number, points))
-        if not whole or not isinstance(box, list) or len(box) != 4 or not all(map(_is_number, box)) or min(box[2:]) <= 0:
+        if (
+            not whole
+            or not isinstance(box, list)
+            or len(box) != 4
+            or not all(map(_is_number, box))
+            or min(box[2:]) <= 0
+        ):
             raise DataError(f"`{document.path}` has an annotation without `keypoints` or `bbox`: {row.get('id')!r:.80}")
         area = row.get("area", box[2] * box[3])
         made = {"keypoints": np.asarray(points, np.float64).reshape(-1, 3), "bbox": box, "area": area}
@@ -132,7 +138,7 @@ def read(wanted: SampleRequest) -> SampleSource:
         "joined": _objects, "segments": _segments, "keypoints": _persons,
     }  # fmt: skip
     if wanted.form not in readers:
-        raise DataError(f"`{wanted.path}` is read as COCO's boxes, segments or keypoints, which this task does not take",
+        raise DataError(f"`{wanted.path}` is read as COCO's boxes, segments or keypoints, not for this task",
                         hint="give rows as .jsonl")  # fmt: skip
     entries = readers[wanted.form](_Document(wanted.path))
     indices = choose(len(entries), wanted.section.limit, wanted.section.seed)

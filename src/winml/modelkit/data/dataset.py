@@ -90,7 +90,8 @@ def _kind(source: str, path: Path) -> str:
         known = ", ".join(name for name in READERS if name.startswith("."))
         raise DataError(
             f"`{source}` is not supported as data",
-            hint=f"supported: a folder of images or recordings, {known}, and such a file on the hub as `hf:ORG/NAME/FILE`",
+            hint=f"supported: a folder of images or recordings, {known}, and such a file on the hub as "
+            "`hf:ORG/NAME/FILE`",
         )
     if not path.is_file():
         raise DataError(f"data not found: `{source}`", hint=near_path(path))

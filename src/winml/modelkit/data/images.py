@@ -51,9 +51,7 @@ def _target(width: int, height: int, steps: Steps) -> tuple[int, int]:
     if steps.longest is not None and most / least * resize > steps.longest:
         exact = steps.longest * least / most
     up = steps.multiple - 1 if steps.round_up else 0
-    short, long = (
-        (edge + up) // steps.multiple * steps.multiple for edge in (round(exact), int(exact * most / least))
-    )
+    short, long = ((edge + up) // steps.multiple * steps.multiple for edge in (round(exact), int(exact * most / least)))
     if not short:
         raise DataError(f"an image of {width} x {height} is too narrow for the model's processor")
     return (short, long) if width <= height else (long, short)
@@ -104,7 +102,9 @@ def pixels(image: Any, steps: Steps, *, channels: int) -> npt.NDArray[Any]:
         values = (values.astype(np.float32) - mean) / std
     if steps.pad_to is not None or steps.pad_multiple > 1:
         # One multiple more also where the edge is one, as Swin2SR's processor has it.
-        edges = steps.pad_to or tuple((edge // steps.pad_multiple + 1) * steps.pad_multiple for edge in values.shape[:2])
+        edges = steps.pad_to or tuple(
+            (edge // steps.pad_multiple + 1) * steps.pad_multiple for edge in values.shape[:2]
+        )
         grown = [(0, max(0, edge - size)) for edge, size in zip(edges, values.shape, strict=False)]
         check_sample(edges[0] * edges[1] * channels * _PIXEL_BYTES, f"an image of {edges[1]} x {edges[0]} pixels")
         values = np.pad(values, (*grown, (0, 0)), mode="symmetric" if steps.pad_multiple > 1 else "constant")

@@ -92,6 +92,8 @@ def read(wanted: SampleRequest) -> SampleSource:
             yield replace(made, about={"text": str(row["_id"])})
 
     content = {**{name: digest.of_file(path) for name, path in paths.items()}, **encoder.files}
-    said = [f"`{p}` is put before {what}, as {PROMPTS} says" for p, what in ((before, "questions"), (ahead, "texts")) if p]
+    said = [
+        f"`{p}` is put before {what}, as {PROMPTS} says" for p, what in ((before, "questions"), (ahead, "texts")) if p
+    ]
     notes = tuple(n for n in (encoder.note, *said) if n)
     return SampleSource(len(chosen), samples, content, notes=notes, unjudged=texts)

@@ -21,9 +21,9 @@ Form = Literal[
 question with its context; `words`: a text that the data has split into words; `speech`: a recording; `mask`: an image,
 with a second one for its label; `prompts`: an image or a text, with a text for each class of the data; `gaps`: a text
 with words left out; `choices`: a text with its possible continuations; `passages`: a question with texts to rank;
-`retrieval`: questions, and the texts that they are looked for in; `depth`: an image with its depth map; `target`: an image
-with the one that it should become; `points`: an image with points on an object and its mask; `segments`: an image with
-a mask of every object; `keypoints`: a person in an image; `series`: values over time; `spoken`: a text with a
+`retrieval`: questions, and the texts that they are looked for in; `depth`: an image with its depth map; `target`: an
+image with the one that it should become; `points`: an image with points on an object and its mask; `segments`: an image
+with a mask of every object; `keypoints`: a person in an image; `series`: values over time; `spoken`: a text with a
 recording; `document`: a question with the words of a page; `asked`: an image with a question.
 """
 

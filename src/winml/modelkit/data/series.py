@@ -99,7 +99,9 @@ def read(wanted: SampleRequest) -> SampleSource:
             yield Sample(_inputs(wanted, spec, past, where), future if wanted.labels else None, where=where)
 
     content = {DATA: digest.of_file(wanted.path), "horizon": str(horizon), "length": str(length)}
-    note = f"windows of {length} moments and {horizon} to predict, one every {horizon} moments; columns: " + ", ".join(names)
+    note = f"windows of {length} moments and {horizon} to predict, one every {horizon} moments; columns: " + ", ".join(
+        names
+    )
     return SampleSource(len(indices), samples, content, notes=(note,))
 
 

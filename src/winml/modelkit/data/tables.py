@@ -13,8 +13,8 @@ from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.json_text import parse_json
 from winml.modelkit.core.limits import HINT, text_bytes
-from winml.modelkit.data.prompts import class_list
 from winml.modelkit.data.forms import plan_rows
+from winml.modelkit.data.prompts import class_list
 from winml.modelkit.data.row_plans import Columns, Row, RowPlan, file_of, value_of
 from winml.modelkit.data.samples import DATA, Sample, SampleRequest, SampleSource
 from winml.modelkit.data.selection import choose
@@ -135,7 +135,14 @@ def _label(plan: RowPlan, row: Row, column: str, where: str) -> Any:
 def _classes(path: Path, column: str) -> tuple[str, ...]:
     """The classes that occur in the whole table, also where only some rows are used."""
     labels = (value_of(row, column, f"sample {index} of `{path}`") for index, row in enumerate(_rows(path)))
-    return class_list(labels, str(path))
+    return class_list((name for label in labels for name in _names(label)), str(path))
+
+
+def _names(label: Any) -> list[Any]:
+    """The class of a sample, or those of its objects."""
+    if isinstance(label, list) and all(isinstance(one, dict) for one in label):
+        return [one.get("category") for one in label]
+    return [label]
 
 
 def _digest_files(path: Path, plan: RowPlan, indices: Sequence[int]) -> dict[str, str]:

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from winml.modelkit.core.errors import DataError
+from winml.modelkit.core.limits import read_sample
 from winml.modelkit.data import processor
 from winml.modelkit.data.arrays import as_input, without_axis
 from winml.modelkit.data.images import image_encoder
 from winml.modelkit.data.row_plans import Columns, Row, RowPlan, file_of, text_of, value_of, words_of
 from winml.modelkit.data.samples import Sample, SampleRequest, Spans
 from winml.modelkit.data.text import FIELDS, SETTINGS, TextEncoder, text_encoder
-from winml.modelkit.core.limits import read_sample
 from winml.modelkit.graph.inputs import Input
 
 GAP = "[MASK]"

@@ -71,7 +71,8 @@ def _read_frames(path: Path) -> Any:
     frames = read_array(path)
     if frames.ndim != 4 or frames.shape[-1] != 3 or frames.dtype != np.uint8:
         raise DataError(
-            f"`{path}` must have frame, height, width and 3 colours of 8 bits but has {list(frames.shape)} {frames.dtype}"
+            f"`{path}` must have frame, height, width and 3 colours of 8 bits but has {list(frames.shape)} of "
+            f"{frames.dtype}"
         )
     return frames
 

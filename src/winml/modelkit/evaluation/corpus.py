@@ -17,10 +17,12 @@ Of = Callable[[Sequence[int]], float | None]
 """A metric of the samples with these numbers; None where they do not give one."""
 
 
-def ratio(parts: Sequence[float], wholes: Sequence[Sequence[float]]) -> Of:
-    """The sum of the parts over the mean of the sums of the wholes."""
+def ratio(parts: Sequence[Any], wholes: Sequence[Sequence[float]]) -> Of:
+    """The sum of the parts over the mean of the sums of the wholes; unknown where a part is, which is None."""
 
     def of(kept: Sequence[int]) -> float | None:
+        if any(parts[i] is None for i in kept):
+            return None
         whole = mean([math.fsum(series[i] for i in kept) for series in wholes])
         return math.fsum(parts[i] for i in kept) / whole if whole else None
 
@@ -39,14 +41,16 @@ def perplexity(losses: Sequence[float], wholes: Sequence[Sequence[float]]) -> Of
     return of
 
 
-def determination(records: Sequence[Sequence[Sequence[float]]]) -> Of:
+def determination(records: Sequence[Sequence[Sequence[Any]]]) -> Of:
     """R squared, the mean over targets: 1 minus the squared errors over those of the mean of all samples.
 
-    A record has [right, predicted] of each target; targets that do not vary are left out.
+    A record has [right, predicted] of each target, where None is no prediction; targets that do not vary are left out.
     """
 
     def of(kept: Sequence[int]) -> float | None:
         found = []
+        if any(predicted is None for i in kept for _, predicted in records[i]):
+            return None
         for target in zip(*(records[i] for i in kept), strict=True):
             centre = mean([right for right, _ in target])
             spread = math.fsum((right - centre) ** 2 for right, _ in target)

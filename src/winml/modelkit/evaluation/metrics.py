@@ -167,11 +167,25 @@ _OF_RECORDS: dict[str, Callable[[Sequence[Any]], corpus.Of]] = {
 }
 
 
-def _together(of: corpus.Of, count: int, bounds: Limits | None, level: float = LEVEL) -> Estimate:
+_NOTHING = "the samples hold nothing to find"
+
+
+def _why_unknown(metric: Metric, series: Series) -> str:
+    """Why a metric of all samples together has no value."""
+    missing = any(
+        value is None or (metric.kind == "r2" and any(predicted is None for _, predicted in value))
+        for value in series[metric.series]
+    )
+    return "some samples gave no number" if missing else _NOTHING
+
+
+def _together(
+    of: corpus.Of, count: int, bounds: Limits | None, level: float = LEVEL, *, reason: str = _NOTHING
+) -> Estimate:
     """A metric of all samples together; where no sample changes it, one unseen sample sets the interval."""
     value = of(range(count))
     if value is None:
-        return _estimate(None, None, count, "jackknife", "the samples hold nothing to find")
+        return _estimate(None, None, count, "jackknife", reason)
     if count < MIN_SAMPLES:
         return _estimate(value, None, count, "jackknife", f"an interval needs at least {MIN_SAMPLES} samples")
     half = corpus.jackknife(of, count, level=level)
@@ -196,7 +210,8 @@ def estimate(metric: Metric, series: Series) -> MetricEstimate:
 
 def _estimate_metric(metric: Metric, series: Series) -> Estimate:
     if metric.kind in _TOGETHER:
-        return _together(_of(metric, series), len(series[metric.series]), _bounds(metric))
+        of, count = _of(metric, series), len(series[metric.series])
+        return _together(of, count, _bounds(metric), reason=_why_unknown(metric, series))
     if metric.kind == "share":
         return share(series[metric.series])
     if metric.kind == "number":

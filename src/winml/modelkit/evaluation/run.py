@@ -16,7 +16,7 @@ from winml.modelkit.ep.discovery import distribution_version
 from winml.modelkit.evaluation import saved_outputs
 from winml.modelkit.evaluation.all_tasks import choose_task
 from winml.modelkit.evaluation.report import DataFacts, ModelOpened, RunArguments, RunReport, SamplesDone
-from winml.modelkit.evaluation.task import Scorer, Setting, Task
+from winml.modelkit.evaluation.task import LateScorer, Scored, Scorer, Setting, Task
 from winml.modelkit.graph.inputs import Arrays, InputSpec
 from winml.modelkit.session import environment
 from winml.modelkit.session.measure import Context
@@ -54,19 +54,26 @@ class _Tally:
     def go_through(
         self, dataset: Dataset, session: WinMLSession, scorer: Scorer, writer: saved_outputs.Writer, context: Context
     ) -> None:
-        next_event = time.monotonic() + _EVENT_EVERY_S
+        next_event, total = time.monotonic() + _EVENT_EVERY_S, len(dataset) + dataset.unjudged
         for sample in dataset:
             runs = [session.run(inputs) for inputs in (sample.inputs, *sample.more)]
-            scored = scorer.score(sample, runs)
+            self._add(scorer.score(sample, runs))
             writer.write(runs)
-            for name, value in scored.values.items():
-                self.series.setdefault(name, []).append(value)
-            self.predictions.append(scored.prediction)
             if time.monotonic() >= next_event:
-                context.tell(SamplesDone(done=len(self.predictions), total=len(dataset)))
+                context.tell(SamplesDone(done=len(self.predictions), total=total))
                 next_event = time.monotonic() + _EVENT_EVERY_S
             if context.stop.is_set():
-                return
+                break
+        if isinstance(scorer, LateScorer):
+            complete = len(self.predictions) == total
+            self.series, self.predictions = {}, []
+            for scored in scorer.finish(complete=complete):
+                self._add(scored)
+
+    def _add(self, scored: Scored) -> None:
+        for name, value in scored.values.items():
+            self.series.setdefault(name, []).append(value)
+        self.predictions.append(scored.prediction)
 
 
 def run(args: dict[str, Any], context: object) -> RunReport:
@@ -83,7 +90,7 @@ def run(args: dict[str, Any], context: object) -> RunReport:
     with arm.session as session, saved_outputs.Writer(None if asked.save is None else Path(asked.save)) as writer:
         names = tuple(o.name for o in session.outputs)
         scorer = task.scorer(Setting(names, folder, asked.output))
-        ctx.tell(ModelOpened(total=len(data.dataset)))
+        ctx.tell(ModelOpened(total=len(data.dataset) + data.dataset.unjudged))
         tally.go_through(data.dataset, session, scorer, writer, ctx)
         return RunReport(
             task=task.name,
