@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from pathlib import Path
 
-from winml.modelkit.core.config import HUB, RANDOM, DataSection
+from winml.modelkit.core.config import DEFAULT, HUB, RANDOM, DataSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, UnavailableError, of_system
 from winml.modelkit.core.suggest import near_path
@@ -32,6 +32,7 @@ READERS: dict[str, Callable[[SampleRequest], SampleSource]] = {
 """How samples are found in each kind of source; a file's kind is its ending."""
 OWN_READERS: dict[tuple[Form, str], Callable[[SampleRequest], SampleSource]] = {
     ("retrieval", FOLDER): retrieval.read,
+    ("retrieval", ".jsonl"): retrieval.read,
     ("series", ".csv"): series.read,
     ("series", ".tsv"): series.read,
 }
@@ -71,13 +72,26 @@ def _readable() -> Iterator[None]:
         raise found or UnavailableError(f"cannot use `{error.filename}`: {why}") from error
 
 
-def _path(source: str) -> Path:
+COMPANIONS: dict[Form, tuple[str, ...]] = {"retrieval": (retrieval.QUERIES, retrieval.QRELS)}
+"""Files that are fetched with one of the hub, from the same repository."""
+
+
+def _path(source: str, form: Form) -> Path:
     """Where data lies on this machine; a file of the hub is fetched."""
     if source.startswith(HUB):
         # Files of this machine need neither the module nor what it asks.
         from winml.modelkit.data import hub
 
+        named, _, revision = source.partition("@")
+        at = f"@{revision}" if revision else ""
+        for name in COMPANIONS.get(form, ()):
+            hub.data_file(f"{'/'.join(named.split('/')[:2])}/{name}{at}")
         return hub.data_file(source)
+    if source == DEFAULT:
+        raise DataError(
+            "`default` is the data of a task, which is evaluated; nothing else has it",
+            hint="name a file, or `random`; `winml eval --data default` names the file that it takes",
+        )
     return Path(source)
 
 
@@ -124,7 +138,7 @@ def open_dataset(
     With `labels` every sample has one, as the data has it. `model_folder` is where the tokenizer or image
     processor is unless the section names another folder.
     """
-    path = _path(section.source)
+    path = _path(section.source, form)
     kind = _kind(section.source, path)
     folder = Path(section.processor) if section.processor is not None else model_folder
     with _readable():

@@ -107,7 +107,7 @@ def by_points(wanted: SampleRequest, columns: Columns) -> RowPlan:
 
     def read(path: Path, row: Row, where: str) -> Array:
         mask = _stored_image(path)
-        return mask.any(axis=-1) if mask.ndim == 3 else mask != 0
+        return np.asarray(mask.any(axis=-1) if mask.ndim == 3 else mask != 0)
 
     plan = RowPlan(encode, {"image": image, "points": points}, encoder.files, encoder.note, (image,))
     return _with_file(wanted, columns, read, plan)

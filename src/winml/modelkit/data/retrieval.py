@@ -65,7 +65,7 @@ def _prompt(folder: Path | None, names: tuple[str, ...]) -> str:
 
 def read(wanted: SampleRequest) -> SampleSource:
     """The questions that have a relevant text, then all texts, a run of the model each."""
-    folder = wanted.path
+    folder = wanted.path.parent if wanted.path.is_file() else wanted.path
     paths = {name: folder / name for name in (CORPUS, QUERIES, QRELS)}
     for name, path in paths.items():
         if not path.is_file():

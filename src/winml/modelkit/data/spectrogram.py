@@ -103,7 +103,8 @@ class WhisperExtractor:
         mels = power @ slaney_filters(self.size // 2 + 1, self.mels, self.rate_hz)
         logs = np.log10(np.maximum(mels, 1e-10))
         logs = (np.maximum(logs, logs.max() - 8.0) + 4.0) / 4.0
-        return logs.T.astype(np.float32)
+        made: npt.NDArray[np.float32] = logs.T.astype(np.float32)
+        return made
 
 
 @dataclass(frozen=True)

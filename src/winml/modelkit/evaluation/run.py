@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from winml.modelkit.core import values
-from winml.modelkit.core.config import DataSection
+from winml.modelkit.core.config import DEFAULT, DataSection
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.data.dataset import Dataset, open_dataset
@@ -84,6 +84,13 @@ def run(args: dict[str, Any], context: object) -> RunReport:
     folder = Path(section.processor or asked.folder)
     task, guessed = choose_task(asked.task, section, folder)
     _check(task, asked, guessed)
+    notes = (guessed,) if guessed else ()
+    if section.source == DEFAULT:
+        # Data that lies here needs no hub.
+        from winml.modelkit.data.defaults import find_default
+
+        section, said = find_default(section, task.name)
+        notes = (*notes, said)
     data, tally = _Data(section, folder, task), _Tally()
     arm = open_arm(asked.arm, data.first)
     assert data.dataset is not None  # opening made the first inputs
@@ -100,7 +107,7 @@ def run(args: dict[str, Any], context: object) -> RunReport:
             predictions=tuple(tally.predictions),
             stopped=ctx.stop.is_set(),
             data=_data_facts(section, data.dataset),
-            notes=(*((guessed,) if guessed else ()), *data.dataset.notes, *scorer.notes),
+            notes=(*notes, *data.dataset.notes, *scorer.notes),
             outputs=names,
             placement=session.placement,
             provider_options=session.provider_options,

@@ -34,7 +34,7 @@ def _answers(sample: Sample) -> list[str]:
     """Answers of people: a text, texts, or VQA's objects with `answer`."""
     label: Any = sample.label
     rows = label if isinstance(label, list) else [label]
-    found = [row.get("answer") if isinstance(row, dict) else row for row in rows]
+    found: list[Any] = [row.get("answer") if isinstance(row, dict) else row for row in rows]
     if not found or not all(isinstance(answer, str) for answer in found):
         raise DataError(f"the answers of {sample.where} must be text or a list of texts but are {label!r:.80}")
     return found
