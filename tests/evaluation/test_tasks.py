@@ -32,7 +32,6 @@ from winml.modelkit.session.arm import arm_arguments
 from winml.modelkit.session.opening import CPU
 from winml.modelkit.session.session import WinMLSession
 
-
 CASES = {**task_zoo.CASES, **task_cases.CASES}
 
 

@@ -131,13 +131,13 @@ def _shared(mask: Mask, segment: Segment) -> float:
 def find_segments(
     logits: Floats, masks: npt.NDArray[np.float32], size: tuple[int, int], stuff: set[int]
 ) -> list[tuple[int, Mask]]:
-    """Class and pixels of segments that do not overlap, as Mask2Former's processor has it; stuff is one per class."""
+    """Class and pixels of segments that do not overlap, as MaskFormer's processor has it; stuff is one per class."""
     shares = softmax(logits)
     numbers, scores = shares.argmax(axis=1), shares.max(axis=1)
     kept = np.flatnonzero((numbers < shares.shape[1] - 1) & (scores > SURE))
     if not len(kept):
         return []
-    grown = np.stack([sigmoid(upsample(masks[q : q + 1], size)[0].astype(np.float64)) for q in kept])
+    grown = upsample(sigmoid(masks[kept].astype(np.float64)).astype(np.float32), size).astype(np.float64)
     winner = (grown * scores[kept][:, None, None]).argmax(axis=0)
     found: list[tuple[int, Mask]] = []
     fused: dict[int, int] = {}
