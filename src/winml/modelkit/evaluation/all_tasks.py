@@ -6,7 +6,7 @@ from pathlib import Path
 
 from winml.modelkit.core.config import RANDOM, DataSection
 from winml.modelkit.core.errors import RequestError
-from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.core.suggest import near_names
 from winml.modelkit.core.tasks import TASKS as CORE_TASKS
 from winml.modelkit.core.tasks import find_task
 from winml.modelkit.data import processor
@@ -76,6 +76,9 @@ TASKS: dict[str, Task] = {
 }
 
 
+_ALL = "docs/evaluate.md lists all tasks, and `outputs` compares any model with a reference"
+
+
 def _own_class(folder: Path | None) -> str | None:
     """The class that saved the model, as its config.json names it."""
     path = processor.find(folder, CONFIG)
@@ -94,7 +97,7 @@ def choose_task(name: str | None, section: DataSection, folder: Path | None) -> 
     if name is None and own is None:
         raise RequestError(
             "the task of the model is unknown",
-            hint=f"name its task with `--task`: {', '.join(TASKS)}",
+            hint=f"name its task with `--task`, for example `image-classification`; {_ALL}",
         )
     own_task = None if own is None else find_task(own)
     task = name or own_task or ""
@@ -103,7 +106,8 @@ def choose_task(name: str | None, section: DataSection, folder: Path | None) -> 
         return TASKS[task], f"task `{task}`{reason}" if reason else None
     if task not in CORE_TASKS and task != own_task:
         known = (*TASKS, *(other for other in CORE_TASKS if other not in TASKS))
-        raise RequestError(f"unknown task `{task}`", hint=did_you_mean(task, known))
+        near = near_names(task, known)
+        raise RequestError(f"unknown task `{task}`", hint=f"{near} {_ALL}" if near else _ALL)
     note = (
         f"task `{task}`{reason}; there is no metric for it here, so that only the outputs are compared with those of a "
         "reference"
