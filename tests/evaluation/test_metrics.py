@@ -225,6 +225,10 @@ def test_more_error_is_a_drop_and_more_decibels_are_none() -> None:
     assert equal.value == 0
     assert equal.interval is not None
     assert equal.interval.high == pytest.approx(4 * wilson_interval(0.0, 3, level=0.9)[1])
+    # By how many samples it would be known that the drop is below 0.5: 4 times the share that may be unseen.
+    needed = checks.samples_needed(equal, 0.5)
+    assert needed is not None
+    assert 4 * wilson_interval(0.0, needed, level=0.9)[1] <= 0.5 < 4 * wilson_interval(0.0, needed - 1, level=0.9)[1]
     assert estimate_drop(ERROR, series[0], {"error": [1.0, None, 4.0]}).value is None
 
 

@@ -63,6 +63,8 @@ class _Document:
         name = row.get("file_name")
         if not isinstance(name, str) or not name:
             raise DataError(f"`{self.path}` has an entry without `file_name`")
+        if Path(name).is_absolute() or ":" in name or ".." in name.replace("\\", "/").split("/"):
+            raise DataError(f"`{self.path}` names an image outside its folder: {name!r:.80}")
         found = next((folder / name for folder in folders if (folder / name).is_file()), None)
         if found is None:
             raise DataError(f"an image of `{self.path}` is missing: `{folders[0] / name}`")

@@ -30,6 +30,9 @@ GOLD = "gold"
 MIN_PAIRS = 4
 """Pairs that an interval of a correlation needs."""
 
+SCALED = "scaled-wilson"
+"""The method where no two samples differ and their numbers have a scale of their own."""
+
 MIN_SAMPLES = 8
 """Samples that an interval of a metric of all samples together needs."""
 
@@ -135,7 +138,7 @@ def _of_scale(values: Sequence[float], scale: float, method: str, level: float) 
     if not scale:
         return _estimate(value, None, count, method, "all samples give 0, which says nothing of others", level=level)
     half = scale * wilson_interval(0.0, count, level=level)[1]
-    return _estimate(value, (value - half, value + half), count, "wilson", level=level)
+    return _estimate(value, (value - half, value + half), count, SCALED, level=level)
 
 
 def _correlation(metric: Metric, series: Series) -> Estimate:
