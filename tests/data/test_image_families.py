@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import data_zoo
+from winml.modelkit.core.errors import DataError
+from winml.modelkit.data import processor
 from winml.modelkit.data.image_config import read_steps
 from winml.modelkit.data.images import pixels
 
@@ -45,6 +47,20 @@ def test_edges_are_filled_up_or_cut_to_a_multiple(tmp_path: Path) -> None:
     assert grown == pytest.approx(0.2)
 
 
+def test_a_processor_that_is_saved_as_a_whole_has_its_part_read(tmp_path: Path) -> None:
+    part = {"image_processor_type": "ViTImageProcessor", "size": {"height": 5, "width": 6}}
+    whole = tmp_path / "processor_config.json"
+    whole.write_text(json.dumps({"processor_class": "ViltProcessor", "image_processor": part}), encoding="utf-8")
+    path = processor.find(tmp_path, "preprocessor_config.json")
+    assert path == whole
+    assert read_steps(path).resize == (5, 6)
+    whole.write_text(json.dumps({"feature_extractor": {}}), encoding="utf-8")
+    with pytest.raises(DataError, match="has no `image_processor`"):
+        read_steps(whole)
+    whole.write_text(json.dumps({"processor_class": "X"}), encoding="utf-8")
+    assert processor.find(tmp_path, "preprocessor_config.json") is None
+
+
 NAMES = (
     "DPT",
     "VideoMAE",
@@ -69,11 +85,11 @@ def test_pixels_are_those_of_transformers(name: str, size: tuple[int, int], tmp_
     from PIL import Image
 
     given = {"apply_ocr": False} if name == "LayoutLMv3" else {}
-    processor = getattr(transformers, f"{name}ImageProcessorPil")(**given)
-    processor.save_pretrained(tmp_path)
+    theirs = getattr(transformers, f"{name}ImageProcessorPil")(**given)
+    theirs.save_pretrained(tmp_path)
     noise = np.random.default_rng(0).integers(0, 255, (size[1], size[0], 3), dtype=np.uint8)
     image = Image.fromarray(noise)
-    right = np.asarray(processor([image] if name == "VideoMAE" else image, return_tensors="np")["pixel_values"])
+    right = np.asarray(theirs([image] if name == "VideoMAE" else image, return_tensors="np")["pixel_values"])
     found = pixels(image, read_steps(tmp_path / "preprocessor_config.json"), channels=3)
     np.testing.assert_allclose(found, right.reshape(right.shape[-3:]), atol=1e-6)
 

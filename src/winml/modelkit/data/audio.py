@@ -145,7 +145,7 @@ def speech_encoder(wanted: SampleRequest) -> SpeechEncoder | SpectrogramEncoder:
             f"recordings need the model's {CONFIG}, which holds their sampling rate and normalization",
             hint="put it beside the model or name its folder with `--processor DIR`",
         )
-    config = processor.read_object(path)
+    config = processor.read_part(path, processor.SOUND)
     files, mask = {CONFIG: digest.of_file(path)}, inputs.get(MASK)
     kind = config.get("feature_extractor_type")
     if kind in EXTRACTORS:

@@ -11,7 +11,7 @@ from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.data import processor
 
-CONFIG = "preprocessor_config.json"
+CONFIG = processor.PREPROCESSOR
 HINT = (
     f"put the model's {CONFIG} beside it or name its folder with `--processor DIR`; a minimal one is "
     '{"size": {"height": 224, "width": 224}, "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]}'
@@ -146,7 +146,7 @@ class _Config:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._values = processor.read_object(path)
+        self._values = processor.read_part(path, processor.IMAGES)
 
     def refuse_unknown_steps(self, family: ProcessorFamily) -> None:
         for key, value in self._values.items():
