@@ -23,6 +23,7 @@ WORDS = (
     "did",
     ",",
     ".",
+    "[MASK]",
 )
 IDS = {word: number for number, word in enumerate(WORDS)}
 

@@ -25,15 +25,15 @@ class Case:
     metrics: dict[str, float]
 
 
-def _table(columns: int, **rows: list[float]) -> np.ndarray:
+def table(columns: int, **rows: list[float]) -> np.ndarray:
     """A row of numbers for each word of the tokenizer; zeros for words that are not named."""
-    table = np.zeros((len(IDS), columns), np.float32)
+    made = np.zeros((len(IDS), columns), np.float32)
     for word, values in rows.items():
-        table[IDS[word]] = values
-    return table
+        made[IDS[word]] = values
+    return made
 
 
-def _with(model: ModelProto, **initializers: np.ndarray) -> ModelProto:
+def with_values(model: ModelProto, **initializers: np.ndarray) -> ModelProto:
     for name, value in initializers.items():
         model.graph.initializer.append(numpy_helper.from_array(value, name))
     return model
@@ -46,7 +46,7 @@ def text_classifier() -> ModelProto:
         <int64[1] axis = {1}>
         { e = Gather(table, input_ids)  logits = ReduceSum<keepdims = 0>(e, axis) }"""
     )
-    return _with(model, table=_table(2, good=[-1, 2], bad=[2, -1], dull=[1, 0]))
+    return with_values(model, table=table(2, good=[-1, 2], bad=[2, -1], dull=[1, 0]))
 
 
 def embedder() -> ModelProto:
@@ -55,21 +55,23 @@ def embedder() -> ModelProto:
         """g (int64[batch,sequence] input_ids, int64[batch,sequence] attention_mask)
         => (float[batch,sequence,3] last_hidden_state) { last_hidden_state = Gather(table, input_ids) }"""
     )
-    table = _table(3, good=[1, 0, 0], film=[0.6, 0.8, 0], bad=[-1, 0.1, 0], dull=[-0.8, 0.6, 0])
-    table[IDS["[PAD]"]] = [5, 5, 90]
-    return _with(model, table=table)
+    values = table(3, good=[1, 0, 0], film=[0.6, 0.8, 0], bad=[-1, 0.1, 0], dull=[-0.8, 0.6, 0])
+    values[IDS["[PAD]"]] = [5, 5, 90]
+    return with_values(model, table=values)
 
 
-def answerer() -> ModelProto:
-    """Starts and ends an answer at the word `ada`."""
+def answerer(*further: str) -> ModelProto:
+    """Starts and ends an answer at the word `ada`; further inputs change nothing."""
+    inputs = ", ".join(("int64[batch,sequence] input_ids", *further))
     model = model_zoo.text_model(
-        """g (int64[batch,sequence] input_ids)
+        f"g ({inputs})"
+        + """
         => (float[batch,sequence] start_logits, float[batch,sequence] end_logits)
         <int64[1] axis = {2}>
         { s = Gather(starts, input_ids)  start_logits = Squeeze(s, axis)
           e = Gather(ends, input_ids)  end_logits = Squeeze(e, axis) }"""
     )
-    return _with(model, starts=_table(1, ada=[5]), ends=_table(1, ada=[5]))
+    return with_values(model, starts=table(1, ada=[5]), ends=table(1, ada=[5]))
 
 
 def tagger() -> ModelProto:
@@ -78,8 +80,8 @@ def tagger() -> ModelProto:
         """g (int64[batch,sequence] input_ids) => (float[batch,sequence,3] logits)
         { logits = Gather(table, input_ids) }"""
     )
-    return _with(
-        model, table=_table(3, ada=[0, 3, 1], who=[0, 1, 3], **{w: [1, 0, 0] for w in ("it", "film", "[UNK]")})
+    return with_values(
+        model, table=table(3, ada=[0, 3, 1], who=[0, 1, 3], **{w: [1, 0, 0] for w in ("it", "film", "[UNK]")})
     )
 
 
@@ -91,7 +93,7 @@ def detector() -> ModelProto:
         { mean = ReduceMean<keepdims = 0>(pixel_values, axes)  m = Reshape(mean, one)
           slope = Mul(slopes, m)  logits = Add(slope, base)  zero = Sub(m, m)  pred_boxes = Add(zero, boxes) }"""
     )
-    return _with(
+    return with_values(
         model,
         slopes=np.asarray([[[0, 0, 0], [0, 8, 0]]], np.float32),
         base=np.asarray([[[4, 0, 0], [0, 0, 4]]], np.float32),
@@ -118,7 +120,7 @@ def listener() -> ModelProto:
         { f = Reshape(input_values, frames)  loud = ReduceMean<keepdims = 1>(f, axis)
           d = Sub(loud, centres)  square = Mul(d, d)  logits = Neg(square) }"""
     )
-    return _with(model, centres=(np.arange(5, dtype=np.float32) / 5).reshape(1, 1, 5))
+    return with_values(model, centres=(np.arange(5, dtype=np.float32) / 5).reshape(1, 1, 5))
 
 
 def matcher() -> ModelProto:
@@ -131,7 +133,7 @@ def matcher() -> ModelProto:
           said = ReduceSum<keepdims = 0>(e, axis)  turned = Transpose<perm = [1, 0]>(said)
           logits_per_image = MatMul(seen, turned) }"""
     )
-    return _with(model, table=_table(3, good=[1, 0, 0], bad=[0, 0, 1], dull=[0.4, 0.4, 0.4]))
+    return with_values(model, table=table(3, good=[1, 0, 0], bad=[0, 0, 1], dull=[0.4, 0.4, 0.4]))
 
 
 def reasoner() -> ModelProto:
@@ -145,7 +147,7 @@ def reasoner() -> ModelProto:
           ab = Mul(a, b)  yes = ReduceSum<keepdims = 1>(ab, axis)  no = Neg(yes)
           logits = Concat<axis = 1>(no, yes) }"""
     )
-    return _with(model, table=_table(2, good=[1, 0], bad=[0, 1], film=[0.2, 0.1], dull=[0, 0.5]))
+    return with_values(model, table=table(2, good=[1, 0], bad=[0, 1], film=[0.2, 0.1], dull=[0, 0.5]))
 
 
 def _text(folder: Path, model: ModelProto) -> Path:

@@ -68,9 +68,11 @@ def test_what_the_model_cannot_take_is_refused(tmp_path: Path) -> None:
 
 
 def test_other_models_and_extractors_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="is for `WhisperFeatureExtractor`, which is not supported"):
-        speech_encoder(wanted(tmp_path, feature_extractor_type="WhisperFeatureExtractor"))
-    with pytest.raises(DataError, match="with the input `input_values`; this one takes `input_values`, `x`"):
+    with pytest.raises(DataError, match="is for `SpeechT5FeatureExtractor`, which is not supported"):
+        speech_encoder(wanted(tmp_path, feature_extractor_type="SpeechT5FeatureExtractor"))
+    with pytest.raises(
+        DataError, match="with the input `input_values` or `input_features`; this one takes `input_values`, `x`"
+    ):
         speech_encoder(wanted(tmp_path, "samples", "x"))
     given = wanted(tmp_path)
     (tmp_path / "preprocessor_config.json").unlink()

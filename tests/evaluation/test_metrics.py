@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -195,3 +196,58 @@ def test_few_samples_or_nothing_to_find_have_no_interval() -> None:
     assert (nothing.value, nothing.reason) == (None, "the samples hold nothing to find")
     once = {"matched": [1.0] + [0.0] * 8, "predicted": [1.0] + [0.0] * 8, "expected": [1.0] + [0.0] * 8}
     assert estimate(ENTITY_F1, once).reason == "all there is to find is in a few samples"
+
+
+ERROR = Metric("mae", "number", "error", lower=True)
+DECIBELS = Metric("psnr_db", "number", "error")
+
+
+def test_numbers_on_a_scale_of_their_own_have_a_mean_with_a_bootstrap() -> None:
+    found = estimate(ERROR, {"error": [1.0, 2.0, 3.0, 50.0]})
+    assert (found.value, found.method) == (14.0, "bootstrap")
+    assert found.interval is not None
+    assert 1.0 <= found.interval.low < 14 < found.interval.high <= 50.0
+    same = estimate(ERROR, {"error": [4.0] * 10})
+    assert same.interval is not None
+    # One kind of sample in so many may be off by as much as the number itself.
+    assert same.interval.high - 4 == pytest.approx(4 * wilson_interval(0.0, 10)[1])
+    nothing = estimate(ERROR, {"error": [0.0] * 10})
+    assert (nothing.value, nothing.interval) == (0.0, None)
+    unknown = estimate(ERROR, {"error": [1.0, None]})
+    assert (unknown.value, unknown.reason) == (None, "1 of 2 samples gave no number")
+
+
+def test_more_error_is_a_drop_and_more_decibels_are_none() -> None:
+    series = ({"error": [1.0, 2.0, 4.0]}, {"error": [2.0, 4.0, 5.0]})
+    assert estimate_drop(ERROR, *series).value == pytest.approx(4 / 3)
+    assert estimate_drop(DECIBELS, *series).value == pytest.approx(-4 / 3)
+    equal = estimate_drop(ERROR, series[0], series[0])
+    assert equal.value == 0
+    assert equal.interval is not None
+    assert equal.interval.high == pytest.approx(4 * wilson_interval(0.0, 3, level=0.9)[1])
+    # By how many samples it would be known that the drop is below 0.5: 4 times the share that may be unseen.
+    needed = checks.samples_needed(equal, 0.5)
+    assert needed is not None
+    assert 4 * wilson_interval(0.0, needed, level=0.9)[1] <= 0.5 < 4 * wilson_interval(0.0, needed - 1, level=0.9)[1]
+    assert estimate_drop(ERROR, series[0], {"error": [1.0, None, 4.0]}).value is None
+
+
+def test_perplexity_is_of_all_words_together() -> None:
+    metric = Metric("perplexity", "perplexity", "loss", ("gaps",), lower=True)
+    series = {"loss": [math.log(2.0) * 3, math.log(4.0)] * 4, "gaps": [3.0, 1.0] * 4}
+    assert estimate(metric, series).value == pytest.approx(2 ** ((3 + 2) / 4))
+
+
+def test_r_squared_is_against_the_mean_and_leaves_out_what_does_not_vary() -> None:
+    metric = Metric("r2", "r2", "pairs")
+    right, predicted = [1.0, 2.0, 3.0, 6.0], [1.0, 2.0, 4.0, 5.0]
+    pairs = [[[r, p], [7.0, 0.0]] for r, p in zip(right, predicted, strict=True)]
+    assert estimate(metric, {"pairs": pairs}).value == pytest.approx(1 - 2 / 14)
+    broken = estimate(metric, {"pairs": [*pairs, [[1.0, None], [7.0, None]]]})
+    assert (broken.value, broken.reason) == (None, "some samples gave no number")
+
+
+def test_panoptic_quality_is_a_mean_over_classes() -> None:
+    metric = Metric("pq", "pq", "segments")
+    records = [{"0": [0.8, 1, 0, 0]}, {"0": [0.0, 0, 1, 1], "1": [0.9, 1, 0, 1]}]
+    assert estimate(metric, {"segments": records}).value == pytest.approx((0.8 / 2 + 0.9 / 1.5) / 2)

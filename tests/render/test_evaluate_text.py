@@ -118,6 +118,14 @@ def test_a_correlation_is_no_percentage_and_an_unknown_one_says_why() -> None:
     ]
 
 
+def test_errors_and_decibels_are_no_percentages() -> None:
+    text = evaluate_text(
+        result(metrics={"psnr_db": found(31.25, 30.5, 32.0, "number"), "pq": found(0.5, 0.4, 0.6, "pq")})
+    )
+    assert "psnr_db  31.2500 (30.5000 … 32.0000)" in text
+    assert "50.00 % (40.00 … 60.00)" in text
+
+
 def test_an_interrupted_run_says_how_far_it_came() -> None:
     samples = Samples(n=120, candidate=Scores(series={}, predictions=()), reference=None)
     assert "120 of 500 samples of test.npz" in evaluate_text(result(samples=samples))

@@ -147,6 +147,20 @@ def test_a_correlation_is_no_percentage_and_an_unknown_metric_says_why() -> None
     assert unknown.pairs == (("pearson", "unknown: one side is the same for all samples"),)
 
 
+def test_numbers_on_scales_of_their_own_have_a_picture_each() -> None:
+    metrics = {
+        "delta1": _found(0.9, 0.85, 0.94, kind="mean"),
+        "abs_rel": _found(0.11, 0.1, 0.12, kind="number"),
+        "rmse": _found(2.5, 2.1, 2.9, kind="number"),
+    }
+    drop = {"abs_rel": _found(0.01, -0.01, 0.02, level=0.9, kind="number")}
+    page = evaluate_page(_result(metrics=metrics, reference=replace(REFERENCE, metrics=metrics), drop=drop))
+    texts = check_figures(page)
+    assert list(texts) == ["metrics", "metrics-abs-rel", "metrics-rmse", "drop-abs-rel"]
+    assert "2.5000" in texts["metrics-rmse"]
+    assert "rmse, with intervals" in texts["metrics-rmse"]
+
+
 def test_a_better_model_is_said_to_be_better() -> None:
     drop = {"accuracy": _found(-0.01, -0.02, 0.001, level=0.9)}
     page = evaluate_page(_result(reference=REFERENCE, drop=drop))

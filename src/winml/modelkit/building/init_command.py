@@ -11,7 +11,7 @@ from winml.modelkit import __version__, sample
 from winml.modelkit.building.config import PRELOAD, ConfigRequest, MadeConfig, make
 from winml.modelkit.building.pipeline.folder import write_json
 from winml.modelkit.core import model_ref
-from winml.modelkit.core.config import HUB, RANDOM, BuildConfig, DataSection
+from winml.modelkit.core.config import DEFAULT, HUB, RANDOM, BuildConfig, DataSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.target import Target
@@ -166,7 +166,7 @@ def _make_configs(request: InitRequest) -> dict[str, MadeConfig]:
 
 def name_in(path: str, folder: Path) -> str:
     """A path relative to the folder where it lies inside, so that the project can be moved and checked out."""
-    if path == RANDOM or path.startswith(HUB):
+    if path in (RANDOM, DEFAULT) or path.startswith(HUB):
         return path
     absolute = Path(path).absolute()
     return absolute.relative_to(folder).as_posix() if absolute.is_relative_to(folder) else str(absolute)

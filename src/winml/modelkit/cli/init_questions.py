@@ -10,7 +10,7 @@ import click
 
 from winml.modelkit.building.init_command import needs_calibration
 from winml.modelkit.core import model_ref, plain_text
-from winml.modelkit.core.config import HUB, RANDOM
+from winml.modelkit.core.config import DEFAULT, HUB, RANDOM
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.ep import precision, targets
 
@@ -82,17 +82,18 @@ def _check_targets(word: str) -> str:
 
 
 def _check_data(word: str) -> str:
-    if word != RANDOM and not word.startswith(HUB) and not Path(word).exists():
+    if word not in (RANDOM, DEFAULT) and not word.startswith(HUB) and not Path(word).exists():
         raise RequestError(f"data not found: `{word}`")
     return word
 
 
 def _check_task(word: str) -> str:
     from winml.modelkit.core.suggest import did_you_mean
+    from winml.modelkit.core.tasks import TASKS as CORE_TASKS
     from winml.modelkit.evaluation.all_tasks import TASKS
 
-    if word not in TASKS:
-        raise RequestError(f"unknown task `{word}`", hint=did_you_mean(word, TASKS))
+    if word not in TASKS and word not in CORE_TASKS:
+        raise RequestError(f"unknown task `{word}`", hint=did_you_mean(word, {**CORE_TASKS, **TASKS}))
     return word
 
 

@@ -22,6 +22,8 @@ HUB = "hf:"
 """How a file of a data set of the Hugging Face hub begins: `hf:ORG/NAME/FILE[@REVISION]`."""
 RANDOM = "random"
 """Calibration on random inputs: only when requested by this name."""
+DEFAULT = "default"
+"""The data set of the hub that `data/defaults.py` has for the task of the model."""
 
 
 Count = Annotated[int, AtLeast(1)]
@@ -38,7 +40,7 @@ class DataSection:
     """Where samples come from and how they become inputs."""
 
     source: Text
-    """A file or folder, `hf:ORG/NAME/FILE[@REVISION]`, or `random`."""
+    """A file or folder, `hf:ORG/NAME/FILE[@REVISION]`, `random`, or `default` for the data set of the task."""
     limit: Count | None = None
     """How many samples to use, chosen with the seed; null uses all."""
     seed: Seed = 0
@@ -57,7 +59,7 @@ class DataSection:
 
     def absolute(self) -> DataSection:
         """The section by paths that mean the same in any folder."""
-        elsewhere = self.source == RANDOM or self.source.startswith(HUB)
+        elsewhere = self.source in (RANDOM, DEFAULT) or self.source.startswith(HUB)
         source = self.source if elsewhere else str(Path(self.source).absolute())
         processor = None if self.processor is None else str(Path(self.processor).absolute())
         return replace(self, source=source, processor=processor)

@@ -2,14 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Any
+import io
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError
-from winml.modelkit.graph.inputs import Input
+from winml.modelkit.core.limits import read_sample
+from winml.modelkit.graph.inputs import Dim, Input
+from winml.modelkit.graph.npz import read_header
 from winml.modelkit.graph.sizes import name_dims
+
+
+@dataclass(frozen=True)
+class PlainInput:
+    """An input as part of another: one choice of several, one frame of a video."""
+
+    name: str
+    dtype: str
+    shape: tuple[Dim, ...]
+
+
+def without_axis(spec: Input, axis: int) -> PlainInput:
+    """The input without one of its axes."""
+    return PlainInput(spec.name, spec.dtype, (*spec.shape[:axis], *spec.shape[axis + 1 :]))
+
+
+def read_array(path: Path) -> npt.NDArray[Any]:
+    """The numbers of a .npy file, which is no larger than a sample may be."""
+    stream = io.BytesIO(read_sample(path, f"`{path}`"))
+    try:
+        stored = read_header(stream, path.name)
+        values = stream.read()
+        if len(values) != stored.nbytes or stored.dtype.kind not in "fiub":
+            raise ValueError("its size does not match its shape, or it holds no numbers")
+    except ValueError as error:
+        raise DataError(f"`{path}` is not a .npy file of numbers: {error}") from error
+    order: Literal["F", "C"] = "F" if stored.column_major else "C"
+    return np.frombuffer(values, stored.dtype).reshape(stored.shape, order=order)
 
 
 def _convert_type(value: npt.NDArray[Any], spec: Input, where: str) -> npt.NDArray[Any]:

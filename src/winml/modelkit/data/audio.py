@@ -1,4 +1,7 @@
-"""Recordings as a model takes them: waves read by the standard library, at the rate the model was made for."""
+"""Recordings as a model takes them: waves read by the standard library, at the rate the model was made for.
+
+Models take the wave itself, or a spectrogram of it as `data/spectrogram.py` makes it.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,15 @@ from winml.modelkit.data import processor
 from winml.modelkit.data.arrays import as_input
 from winml.modelkit.data.image_config import CONFIG
 from winml.modelkit.data.samples import SampleRequest
+from winml.modelkit.data.spectrogram import EXTRACTORS, Extractor
 from winml.modelkit.graph.inputs import Arrays, Input
 from winml.modelkit.store import digest
 
-VALUES, MASK = "input_values", "attention_mask"
+VALUES, FEATURES, MASK = "input_values", "input_features", "attention_mask"
 RATE_HZ = 16_000
 """Where the config is silent, as in transformers."""
-_EXTRACTORS = ("Wav2Vec2FeatureExtractor",)
+_WAVE = "Wav2Vec2FeatureExtractor"
+_EXTRACTORS = (_WAVE, *EXTRACTORS)
 _TINY = 1e-7
 
 
@@ -39,23 +44,28 @@ def _samples(frames: bytes, width: int) -> npt.NDArray[np.float32]:
     return (wide.view("<i4")[:, 0].astype(np.float64) / 2**31).astype(np.float32)
 
 
-def _wave(content: bytes, rate_hz: int, where: str) -> npt.NDArray[np.float32]:
-    """One channel; several are averaged."""
+def read_wave(content: bytes, where: str) -> tuple[int, npt.NDArray[np.float32]]:
+    """Samples per second, and the samples of one channel; several are averaged."""
     try:
         with wave.open(io.BytesIO(content)) as stream:
             given, channels, width = stream.getframerate(), stream.getnchannels(), stream.getsampwidth()
             frames = stream.readframes(stream.getnframes())
     except (wave.Error, EOFError, ValueError, OSError, ArithmeticError, RuntimeError, struct.error) as error:
         raise DataError(f"{where} is not a readable WAV file: {error}", hint="supported: .wav with PCM") from error
+    if not 1 <= width <= 4 or channels < 1 or not frames or len(frames) % (width * channels):
+        raise DataError(f"{where} holds no complete samples")
+    mixed: npt.NDArray[np.float32] = _samples(frames, width).reshape(-1, channels).mean(axis=1)
+    return given, mixed
+
+
+def _wave(content: bytes, rate_hz: int, where: str) -> npt.NDArray[np.float32]:
+    given, samples = read_wave(content, where)
     if given != rate_hz:
         raise DataError(
             f"{where} has {given} samples per second but the model expects {rate_hz}",
             hint=f"resample it, for example with `ffmpeg -i IN -ar {rate_hz} OUT.wav`",
         )
-    if not 1 <= width <= 4 or channels < 1 or not frames or len(frames) % (width * channels):
-        raise DataError(f"{where} holds no complete samples")
-    mixed: npt.NDArray[np.float32] = _samples(frames, width).reshape(-1, channels).mean(axis=1)
-    return mixed
+    return samples
 
 
 @dataclass(frozen=True)
@@ -88,14 +98,31 @@ class SpeechEncoder:
         return arrays
 
 
+@dataclass(frozen=True)
+class SpectrogramEncoder:
+    """Recordings to the spectrogram input of a model."""
+
+    values: Input
+    mask: Input | None
+    extractor: Extractor
+    files: dict[str, str]
+
+    def encode(self, content: bytes, where: str) -> Arrays:
+        made = self.extractor.features(_wave(content, self.extractor.rate_hz, where))
+        arrays = {self.values.name: as_input(made, self.values, where)}
+        if self.mask is not None:
+            arrays[MASK] = as_input(np.ones(self.extractor.frames, np.int64), self.mask, where)
+        return arrays
+
+
 def takes_speech(inputs: Sequence[Input]) -> bool:
-    """Whether a model takes a wave, and nothing else but which part of it is filled up."""
-    return {VALUES} <= {i.name for i in inputs} <= {VALUES, MASK}
+    """Whether a model takes a wave or its spectrogram, and nothing else but which part of it is filled up."""
+    names = {i.name for i in inputs}
+    return ({VALUES} <= names <= {VALUES, MASK}) or ({FEATURES} <= names <= {FEATURES, MASK})
 
 
-def _settings(path: Path) -> tuple[int, bool]:
-    config = processor.read_object(path)
-    kind = config.get("feature_extractor_type", _EXTRACTORS[0])
+def _settings(config: dict[str, Any], path: Path) -> tuple[int, bool]:
+    kind = config.get("feature_extractor_type", _WAVE)
     if kind not in _EXTRACTORS:
         raise DataError(
             f"`{path}` is for `{kind}`, which is not supported", hint=f"supported: {', '.join(_EXTRACTORS)}"
@@ -106,17 +133,24 @@ def _settings(path: Path) -> tuple[int, bool]:
     return rate_hz, normalize
 
 
-def speech_encoder(wanted: SampleRequest) -> SpeechEncoder:
+def speech_encoder(wanted: SampleRequest) -> SpeechEncoder | SpectrogramEncoder:
     """The encoder for a model, by the feature extractor beside it."""
     inputs: dict[str, Any] = {i.name: i for i in wanted.inputs}
     if not takes_speech(wanted.inputs):
         words = ", ".join(f"`{name}`" for name in inputs)
-        raise DataError(f"recordings need a model with the input `{VALUES}`; this one takes {words}")
+        raise DataError(f"recordings need a model with the input `{VALUES}` or `{FEATURES}`; this one takes {words}")
     path = processor.find(wanted.folder, CONFIG)
     if path is None:
         raise DataError(
             f"recordings need the model's {CONFIG}, which holds their sampling rate and normalization",
             hint="put it beside the model or name its folder with `--processor DIR`",
         )
-    rate_hz, normalize = _settings(path)
-    return SpeechEncoder(inputs[VALUES], inputs.get(MASK), rate_hz, normalize, {CONFIG: digest.of_file(path)})
+    config = processor.read_part(path, processor.SOUND)
+    files, mask = {CONFIG: digest.of_file(path)}, inputs.get(MASK)
+    kind = config.get("feature_extractor_type")
+    if kind in EXTRACTORS:
+        return SpectrogramEncoder(inputs.get(FEATURES) or inputs[VALUES], mask, EXTRACTORS[kind](config, path), files)
+    if VALUES not in inputs:
+        raise DataError(f"`{path}` names no extractor for `{FEATURES}`", hint=f"supported: {', '.join(EXTRACTORS)}")
+    rate_hz, normalize = _settings(config, path)
+    return SpeechEncoder(inputs[VALUES], mask, rate_hz, normalize, files)

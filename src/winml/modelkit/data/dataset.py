@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from pathlib import Path
 
-from winml.modelkit.core.config import HUB, RANDOM, DataSection
+from winml.modelkit.core.config import DEFAULT, HUB, RANDOM, DataSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, UnavailableError, of_system
 from winml.modelkit.core.suggest import near_path
-from winml.modelkit.data import folders, npz, synthetic, tables
+from winml.modelkit.data import coco, folders, npz, retrieval, series, synthetic, tables
 from winml.modelkit.data.samples import Form, Sample, SampleRequest, SampleSource
 from winml.modelkit.graph.inputs import Input
 from winml.modelkit.store import digest
@@ -27,8 +27,16 @@ READERS: dict[str, Callable[[SampleRequest], SampleSource]] = {
     ".tsv": tables.read,
     ".jsonl": tables.read,
     ".txt": tables.read,
+    ".json": coco.read,
 }
 """How samples are found in each kind of source; a file's kind is its ending."""
+OWN_READERS: dict[tuple[Form, str], Callable[[SampleRequest], SampleSource]] = {
+    ("retrieval", FOLDER): retrieval.read,
+    ("retrieval", ".jsonl"): retrieval.read,
+    ("series", ".csv"): series.read,
+    ("series", ".tsv"): series.read,
+}
+"""Kinds of source that mean something else in a form."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +50,8 @@ class Dataset:
     notes: tuple[str, ...]
     _count: int
     _samples: Callable[[], Iterator[Sample]] = field(repr=False)
+    unjudged: int = 0
+    """Further samples that come last and have no score of their own."""
 
     def __len__(self) -> int:
         return self._count
@@ -62,13 +72,26 @@ def _readable() -> Iterator[None]:
         raise found or UnavailableError(f"cannot use `{error.filename}`: {why}") from error
 
 
-def _path(source: str) -> Path:
+COMPANIONS: dict[Form, tuple[str, ...]] = {"retrieval": (retrieval.QUERIES, retrieval.QRELS)}
+"""Files that are fetched with one of the hub, from the same repository."""
+
+
+def _path(source: str, form: Form) -> Path:
     """Where data lies on this machine; a file of the hub is fetched."""
     if source.startswith(HUB):
         # Files of this machine need neither the module nor what it asks.
         from winml.modelkit.data import hub
 
+        named, _, revision = source.partition("@")
+        at = f"@{revision}" if revision else ""
+        for name in COMPANIONS.get(form, ()):
+            hub.data_file(f"{'/'.join(named.split('/')[:2])}/{name}{at}")
         return hub.data_file(source)
+    if source == DEFAULT:
+        raise DataError(
+            "`default` is the data of a task, which is evaluated; nothing else has it",
+            hint="name a file, or `random`; `winml eval --data default` names the file that it takes",
+        )
     return Path(source)
 
 
@@ -81,7 +104,8 @@ def _kind(source: str, path: Path) -> str:
         known = ", ".join(name for name in READERS if name.startswith("."))
         raise DataError(
             f"`{source}` is not supported as data",
-            hint=f"supported: a folder of images, {known}, and such a file on the hub as `hf:ORG/NAME/FILE`",
+            hint=f"supported: a folder of images or recordings, {known}, and such a file on the hub as "
+            "`hf:ORG/NAME/FILE`",
         )
     if not path.is_file():
         raise DataError(f"data not found: `{source}`", hint=near_path(path))
@@ -114,11 +138,12 @@ def open_dataset(
     With `labels` every sample has one, as the data has it. `model_folder` is where the tokenizer or image
     processor is unless the section names another folder.
     """
-    path = _path(section.source)
+    path = _path(section.source, form)
     kind = _kind(section.source, path)
     folder = Path(section.processor) if section.processor is not None else model_folder
     with _readable():
-        found = READERS[kind](SampleRequest(section, path, inputs, folder, labels, form))
+        read = OWN_READERS.get((form, kind), READERS[kind])
+        found = read(SampleRequest(section, path, inputs, folder, labels, form))
     if not found.count:
         raise DataError(f"`{section.source}` has no samples")
     content = _digest(section, kind, found)
@@ -128,4 +153,4 @@ def open_dataset(
             f"{section.digest}",
             hint="restore the data, or create the config again with `winml config`",
         )
-    return Dataset(section.source, content, found.columns, found.notes, found.count, found.samples)
+    return Dataset(section.source, content, found.columns, found.notes, found.count, found.samples, found.unjudged)

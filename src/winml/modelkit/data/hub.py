@@ -95,6 +95,13 @@ def data_file(source: str) -> Path:
         raise _hub_error(error, errors, repo, revision or None) from error
 
 
+def commit_of(path: Path) -> str | None:
+    """The commit that a file in the hub's cache is of; None for a file elsewhere."""
+    parts = path.parts
+    places = [index for index, part in enumerate(parts[:-1]) if part == "snapshots"]
+    return parts[places[-1] + 1] if places else None
+
+
 def _hub(module: str = "huggingface_hub") -> Any:
     return extra(module, name="hf", what="the Hugging Face hub")
 

@@ -11,7 +11,7 @@ from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.data import processor
 
-CONFIG = "preprocessor_config.json"
+CONFIG = processor.PREPROCESSOR
 HINT = (
     f"put the model's {CONFIG} beside it or name its folder with `--processor DIR`; a minimal one is "
     '{"size": {"height": 224, "width": 224}, "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]}'
@@ -53,6 +53,18 @@ class ProcessorFamily:
     """Edges of such images are cut to a multiple of this."""
     further: frozenset[str] = frozenset()
     """Further steps it supports."""
+    round_up: bool = False
+    """Edges are filled up to the multiple instead of cut."""
+    divisor_key: str | None = None
+    """The key that has the multiple."""
+    fit: int | None = None
+    """The longest edge, where the image is filled up to a square of it."""
+    pad_multiple: int = 1
+    """The image is filled up to a multiple of this by its own edge."""
+    normalize: bool = True
+    resize: bool = True
+    longest_share: float | None = None
+    """How much longer the longest edge may be than the shortest, where the config has no longest."""
 
 
 FAMILIES: dict[str, ProcessorFamily] = {
@@ -69,7 +81,36 @@ FAMILIES: dict[str, ProcessorFamily] = {
     "Yolos": ProcessorFamily(
         800, False, mean=_IMAGENET_MEAN, std=_IMAGENET_STD, longest=1333, multiple=16, further=_ALONE
     ),
-}
+    "RTDetr": ProcessorFamily(
+        [640, 640], True, mean=_IMAGENET_MEAN, std=_IMAGENET_STD, further=_ALONE, normalize=False
+    ),
+    **{
+        name: ProcessorFamily(
+            800, False, mean=_IMAGENET_MEAN, std=_IMAGENET_STD, longest=1333, multiple=32, round_up=True,
+            divisor_key="size_divisor", further=_ALONE | frozenset(_REDUCE),
+        )
+        for name in ("MaskFormer", "Mask2Former")
+    },
+    "OwlViT": ProcessorFamily([768, 768], True, resample=_BICUBIC, mean=_CLIP_MEAN, std=_CLIP_STD),
+    "Blip": ProcessorFamily([384, 384], True, resample=_BICUBIC, mean=_CLIP_MEAN, std=_CLIP_STD),
+    "Vilt": ProcessorFamily(
+        384, False, resample=_BICUBIC, longest=639, longest_share=1333 / 800, multiple=32, divisor_key="size_divisor",
+        further=_ALONE,
+    ),
+    "LayoutLMv3": ProcessorFamily([224, 224], True),
+    "VideoMAE": ProcessorFamily(224, False, crop_size=224, mean=_IMAGENET_MEAN, std=_IMAGENET_STD),
+    "DPT": ProcessorFamily([384, 384], True, resample=_BICUBIC, divisor_key="ensure_multiple_of"),
+    "Sam": ProcessorFamily(
+        1024, False, mean=_IMAGENET_MEAN, std=_IMAGENET_STD, fit=1024, further=frozenset({"do_pad"})
+    ),
+    "VitPose": ProcessorFamily(
+        [256, 192], True, mean=_IMAGENET_MEAN, std=_IMAGENET_STD, further=frozenset({"do_affine_transform"})
+    ),
+    "Swin2SR": ProcessorFamily(
+        [1, 1], True, normalize=False, resize=False, pad_multiple=8, divisor_key="size_divisor",
+        further=frozenset({"do_pad"}),
+    ),
+}  # fmt: skip
 """Processors whose steps are the ones below, by the first part of their name."""
 
 
@@ -89,6 +130,15 @@ class Steps:
     multiple: int = 1
     reduce_labels: bool = False
     """Whether class 0 of a mask is none and the others count from there."""
+    round_up: bool = False
+    keep_ratio: bool = False
+    """With height and width: whether the image keeps its proportions and comes only near them."""
+    fit: int | None = None
+    """The longest edge after resizing."""
+    pad_to: tuple[int, int] | None = None
+    """Height and width that an image is filled up to with zeros, after all other steps."""
+    pad_multiple: int = 1
+    """What edges are filled up to a multiple of, with the image turned over at its edge."""
 
 
 class _Config:
@@ -96,7 +146,7 @@ class _Config:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._values = processor.read_object(path)
+        self._values = processor.read_part(path, processor.IMAGES)
 
     def refuse_unknown_steps(self, family: ProcessorFamily) -> None:
         for key, value in self._values.items():
@@ -140,6 +190,23 @@ class _Config:
             raise self.wrong(key, "be a number above 0")
         return value
 
+    def whole(self, key: str | None, default: int) -> int:
+        """A whole number from 1; 0 means 1."""
+        value = None if key is None else self._values.get(key)
+        if value is None:
+            return default
+        if type(value) is not int or not 0 <= value < 1 << 12:
+            raise self.wrong(str(key), "be a whole number")
+        return max(1, value)
+
+    def edge(self, key: str, name: str, default: int) -> int:
+        """One edge of a size that is an object."""
+        value = self._values.get(key)
+        found = value.get(name, default) if isinstance(value, dict) else default
+        if type(found) is not int or not 0 < found < 1 << 15:
+            raise self.wrong(key, "be a size in pixels")
+        return found
+
     def resample(self, default: int) -> int:
         """Pillow's number of a filter."""
         value = self._values.get("resample")
@@ -162,6 +229,8 @@ class _Config:
             return None
         size = self._values.get("size")
         value = size.get("longest_edge") if isinstance(size, dict) else self._values.get("max_size")
+        if value is None and family.longest_share is not None:
+            return int(family.longest_share * self.edge("size", "shortest_edge", int(family.size)))
         if value is None:
             return None if isinstance(size, dict) else family.longest
         if type(value) is not int or value < 1:
@@ -197,7 +266,9 @@ def read_steps(path: Path) -> Steps:
     config.refuse_unknown_steps(family)
     resize: int | tuple[int, int] | None = None
     crop: tuple[int, int] | None = None
-    if config.flag("do_resize", True):
+    if family.fit is not None:
+        return _fit_steps(config, family, family.fit)
+    if config.flag("do_resize", family.resize):
         resize = config.size("size", family.size, square=family.square, longest=family.longest is not None)
     if family.crop_pct is not None:
         if isinstance(resize, int):
@@ -207,7 +278,10 @@ def read_steps(path: Path) -> Steps:
     elif config.flag("do_center_crop", family.crop_size is not None):
         asked = config.size("crop_size", family.crop_size or family.size, square=True)
         crop = (asked, asked) if isinstance(asked, int) else asked
-    normalize = config.flag("do_normalize", True)
+    normalize = config.flag("do_normalize", family.normalize)
+    pads = family.pad_multiple > 1 and config.flag("do_pad", True)
+    multiple = config.whole(family.divisor_key, family.pad_multiple if pads else family.multiple)
+    keep_ratio = isinstance(resize, tuple) and config.flag("keep_aspect_ratio", False)
     return Steps(
         resize=resize,
         resample=config.resample(family.resample),
@@ -216,6 +290,27 @@ def read_steps(path: Path) -> Steps:
         mean=config.numbers("image_mean", family.mean) if normalize else None,
         std=config.numbers("image_std", family.std) if normalize else None,
         longest=config.longest(family) if isinstance(resize, int) else None,
-        multiple=family.multiple if isinstance(resize, int) else 1,
+        multiple=multiple if isinstance(resize, int) or keep_ratio else 1,
+        round_up=family.round_up,
+        keep_ratio=keep_ratio,
+        pad_multiple=multiple if pads else 1,
         reduce_labels=any(config.flag(key, False) for key in _REDUCE if key in family.further),
+    )
+
+
+def _fit_steps(config: _Config, family: ProcessorFamily, fit: int) -> Steps:
+    """Resized to a longest edge, then filled up with zeros, as SAM does it."""
+    longest = config.edge("size", "longest_edge", fit)
+    pads = config.flag("do_pad", True)
+    size = (config.edge("pad_size", "height", longest), config.edge("pad_size", "width", longest))
+    normalize = config.flag("do_normalize", True)
+    return Steps(
+        resize=longest,
+        resample=config.resample(family.resample),
+        crop=None,
+        scale=config.number("rescale_factor", 1 / 255) if config.flag("do_rescale", True) else None,
+        mean=config.numbers("image_mean", family.mean) if normalize else None,
+        std=config.numbers("image_std", family.std) if normalize else None,
+        fit=longest,
+        pad_to=size if pads else None,
     )

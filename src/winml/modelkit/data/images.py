@@ -37,12 +37,21 @@ _MAX_STATISTIC = 1e9
 def _target(width: int, height: int, steps: Steps) -> tuple[int, int]:
     """Width and height after resizing."""
     resize = steps.resize
+    if steps.fit is not None:
+        scale = steps.fit / max(width, height)
+        return int(width * scale + 0.5), int(height * scale + 0.5)
+    if steps.keep_ratio and isinstance(resize, tuple):
+        # The factor that changes the image less, for both edges, as DPT's processor has it.
+        scale = min(resize[0] / height, resize[1] / width, key=lambda factor: abs(1 - factor))
+        edges = (max(steps.multiple, round(edge * scale / steps.multiple) * steps.multiple) for edge in (width, height))
+        return next(edges), next(edges)
     if resize is None or isinstance(resize, tuple):
         return (width, height) if resize is None else (resize[1], resize[0])
     least, most, exact = min(width, height), max(width, height), float(resize)
     if steps.longest is not None and most / least * resize > steps.longest:
         exact = steps.longest * least / most
-    short, long = (edge - edge % steps.multiple for edge in (round(exact), int(exact * most / least)))
+    up = steps.multiple - 1 if steps.round_up else 0
+    short, long = ((edge + up) // steps.multiple * steps.multiple for edge in (round(exact), int(exact * most / least)))
     if not short:
         raise DataError(f"an image of {width} x {height} is too narrow for the model's processor")
     return (short, long) if width <= height else (long, short)
@@ -91,6 +100,14 @@ def pixels(image: Any, steps: Steps, *, channels: int) -> npt.NDArray[Any]:
     if steps.mean is not None:
         mean, std = np.asarray(steps.mean, np.float32), np.asarray(steps.std, np.float32)
         values = (values.astype(np.float32) - mean) / std
+    if steps.pad_to is not None or steps.pad_multiple > 1:
+        # One multiple more also where the edge is one, as Swin2SR's processor has it.
+        edges = steps.pad_to or tuple(
+            (edge // steps.pad_multiple + 1) * steps.pad_multiple for edge in values.shape[:2]
+        )
+        grown = [(0, max(0, edge - size)) for edge, size in zip(edges, values.shape, strict=False)]
+        check_sample(edges[0] * edges[1] * channels * _PIXEL_BYTES, f"an image of {edges[1]} x {edges[0]} pixels")
+        values = np.pad(values, (*grown, (0, 0)), mode="symmetric" if steps.pad_multiple > 1 else "constant")
     return values.transpose(2, 0, 1)
 
 
@@ -110,7 +127,15 @@ class ImageEncoder:
 
     def image(self, content: bytes, where: str) -> Sample:
         """The image as a sample, with the size it came in."""
-        image = decode_image(content, "L" if self.channels == 1 else "RGB", where)
+        return self.decoded(decode_image(content, "L" if self.channels == 1 else "RGB", where), where)
+
+    def resized(self, size: tuple[int, int]) -> tuple[int, int]:
+        """Height and width of an image after it was resized, before anything is cut or filled up."""
+        width, height = _target(size[1], size[0], self.steps)
+        return height, width
+
+    def decoded(self, image: Any, where: str) -> Sample:
+        """An image that is decoded as a sample."""
         made = pixels(image, self.steps, channels=self.channels)
         if self.spec.dtype.startswith("float"):
             made = made.astype(np.float32)
@@ -128,10 +153,11 @@ def takes_images(inputs: Sequence[Input]) -> bool:
 def _for_shape(steps: Steps, spec: Input, *, last: bool) -> tuple[Steps, str | None]:
     """The steps for a model of one size: images that would keep their proportions are stretched, with a note."""
     height, width = spec.shape[1:3] if last else spec.shape[2:]
-    if steps.longest is None or not isinstance(height, int) or not isinstance(width, int):
+    keeps = steps.longest is not None or steps.keep_ratio
+    if not keeps or not isinstance(height, int) or not isinstance(width, int):
         return steps, None
     note = f"images are stretched to {height} x {width}, the size of the model; its processor would keep proportions"
-    return replace(steps, resize=(height, width), longest=None, multiple=1), note
+    return replace(steps, resize=(height, width), longest=None, multiple=1, keep_ratio=False), note
 
 
 def image_encoder(wanted: SampleRequest) -> ImageEncoder:

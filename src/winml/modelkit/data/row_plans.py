@@ -32,6 +32,18 @@ ROLES: dict[str, tuple[str, ...]] = {
     "words": ("words", "tokens"),
     "image": ("image", "image_path", "file", "path"),
     "audio": ("audio", "audio_path", "file", "path"),
+    "video": ("video", "video_path", "frames", "file", "path"),
+    "choices": ("choices", "endings", "options"),
+    "query": ("query", "question"),
+    "passages": ("passages", "documents"),
+    "relevance": ("relevance", "relevances", "labels"),
+    "positive": ("positive", "positives", "pos"),
+    "negative": ("negative", "negatives", "neg"),
+    "points": ("points", "input_points"),
+    "segments_info": ("segments_info",),
+    "boxes": ("boxes", "bboxes", "bbox"),
+    "values": ("values", "past_values", "series"),
+    "scale": ("scale",),
     "label": ("label", "labels", "score", "answers", "answer", "objects"),
 }
 """Role of a column -> names it is found by when none is given."""
@@ -40,6 +52,12 @@ LABELS: dict[Form, tuple[str, ...]] = {
     "words": ("tags", "ner_tags", "pos_tags", "labels", "label"),
     "speech": ("text", "transcription", "transcript", "sentence", "label"),
     "mask": ("mask", "annotation", "label"),
+    "depth": ("depth", "depth_map", "label"),
+    "target": ("target", "high_resolution", "label"),
+    "points": ("mask", "label"),
+    "segments": ("segments", "mask", "label"),
+    "spoken": ("audio", "audio_path", "label"),
+    "series": ("label", "future_values", "target", "targets"),
 }
 """Forms whose label has other usual names."""
 
@@ -87,6 +105,8 @@ class RowPlan:
     """Columns that name files, which are part of the data."""
     label: Callable[[Row, str], Any] | None = None
     """What a label is, when that is not what stands in its column."""
+    complete: bool = False
+    """Whether samples have their label already."""
 
 
 def value_of(row: Row, column: str, where: str) -> Any:
@@ -95,7 +115,7 @@ def value_of(row: Row, column: str, where: str) -> Any:
     return row[column]
 
 
-def _text(row: Row, column: str, where: str) -> str:
+def text_of(row: Row, column: str, where: str) -> str:
     value = value_of(row, column, where)
     if not isinstance(value, str):
         raise DataError(f"`{column}` of {where} must be text but got {value!r:.80}")
@@ -104,13 +124,13 @@ def _text(row: Row, column: str, where: str) -> str:
 
 def file_of(folder: Path, row: Row, column: str, where: str) -> Path:
     """The file a row names, relative to the table."""
-    path = folder / _text(row, column, where)
+    path = folder / text_of(row, column, where)
     if not path.is_file():
         raise DataError(f"the {column} of {where} is missing: `{path}`")
     return path
 
 
-def _array(row: Row, column: str, spec: Input, where: str) -> npt.NDArray[Any]:
+def array_of(row: Row, column: str, spec: Input, where: str) -> npt.NDArray[Any]:
     value = value_of(row, column, where)
     try:
         array = np.asarray(parse_json(value, lenient=True) if isinstance(value, str) and spec.dtype != "str" else value)
@@ -122,16 +142,16 @@ def _array(row: Row, column: str, spec: Input, where: str) -> npt.NDArray[Any]:
     )
 
 
-def _by_input(wanted: SampleRequest, columns: dict[str, str]) -> RowPlan:
+def by_input(wanted: SampleRequest, columns: dict[str, str]) -> RowPlan:
     """Values that are inputs as they stand."""
 
     def encode(row: Row, where: str) -> Sample:
-        return Sample({spec.name: _array(row, columns[spec.name], spec, where) for spec in wanted.inputs})
+        return Sample({spec.name: array_of(row, columns[spec.name], spec, where) for spec in wanted.inputs})
 
     return RowPlan(encode, columns)
 
 
-def _by_image(wanted: SampleRequest, column: str) -> RowPlan:
+def by_image(wanted: SampleRequest, column: str) -> RowPlan:
     """Files named in a column."""
     encoder, folder = image_encoder(wanted), wanted.path.parent
 
@@ -144,7 +164,7 @@ def _by_image(wanted: SampleRequest, column: str) -> RowPlan:
 
 def _by_mask(wanted: SampleRequest, columns: Columns) -> RowPlan:
     """Images whose label is an image too: the number of a class in every pixel."""
-    plan, folder = _by_image(wanted, columns.need("image")), wanted.path.parent
+    plan, folder = by_image(wanted, columns.need("image")), wanted.path.parent
     if not wanted.labels:
         return plan
     column = columns.need("label")
@@ -172,7 +192,7 @@ def _by_speech(wanted: SampleRequest, columns: Columns) -> RowPlan:
     return RowPlan(encode, {"audio": column}, encoder.files, None, (column,))
 
 
-def _read_words(row: Row, column: str, where: str) -> list[str]:
+def words_of(row: Row, column: str, where: str) -> list[str]:
     value = value_of(row, column, where)
     if not isinstance(value, list) or not value or not all(isinstance(word, str) for word in value):
         raise DataError(f"`{column}` of {where} must be a list of words but got {value!r:.80}")
@@ -184,7 +204,7 @@ def _by_words(wanted: SampleRequest, columns: Columns) -> RowPlan:
     encoder = text_encoder(wanted, split=True)
 
     def encode(row: Row, where: str) -> Sample:
-        made, words = encoder.words(_read_words(row, column, where), where)
+        made, words = encoder.words(words_of(row, column, where), where)
         return Sample(made, words=words)
 
     plan = RowPlan(encode, {"words": column}, encoder.files, encoder.note)
@@ -193,7 +213,7 @@ def _by_words(wanted: SampleRequest, columns: Columns) -> RowPlan:
     tags = columns.need("label")
 
     def label(row: Row, where: str) -> Any:
-        value, count = value_of(row, tags, where), len(_read_words(row, column, where))
+        value, count = value_of(row, tags, where), len(words_of(row, column, where))
         if isinstance(value, list) and len(value) != count:
             raise DataError(f"{where} has {len(value)} tags for {count} words")
         return value
@@ -211,7 +231,7 @@ def _text_sample(encoder: TextEncoder, form: Form, texts: list[str], where: str)
     return Sample(encoder.encode(texts, where))
 
 
-def _by_text(wanted: SampleRequest, columns: Columns) -> RowPlan:
+def by_text(wanted: SampleRequest, columns: Columns) -> RowPlan:
     used = {"text": columns.need("text")}
     second = columns.find("text_pair") if wanted.form == "joined" else columns.need("text_pair")
     if second is not None:
@@ -219,7 +239,7 @@ def _by_text(wanted: SampleRequest, columns: Columns) -> RowPlan:
     encoder = text_encoder(wanted)
 
     def encode(row: Row, where: str) -> Sample:
-        return _text_sample(encoder, wanted.form, [_text(row, name, where) for name in used.values()], where)
+        return _text_sample(encoder, wanted.form, [text_of(row, name, where) for name in used.values()], where)
 
     return RowPlan(encode, used, encoder.files, encoder.note)
 
@@ -232,7 +252,7 @@ def _by_prompts(wanted: SampleRequest, columns: Columns, classes: Callable[[], t
 
     def encode(row: Row, where: str) -> Sample:
         if not encoder.sees:
-            return encoder.text(_text(row, column, where), where)
+            return encoder.text(text_of(row, column, where), where)
         path = file_of(folder, row, column, where)
         return encoder.image(read_sample(path, f"`{path}`"), f"`{path}`")
 
@@ -243,8 +263,8 @@ _BY_FORM: dict[Form, Callable[[SampleRequest, Columns], RowPlan]] = {
     "mask": _by_mask,
     "speech": _by_speech,
     "words": _by_words,
-    "apart": _by_text,
-    "question": _by_text,
+    "apart": by_text,
+    "question": by_text,
 }
 
 
@@ -257,12 +277,12 @@ def plan_for(wanted: SampleRequest, columns: Columns, classes: Callable[[], tupl
     ready = {spec.name: columns.find(spec.name) for spec in wanted.inputs}
     named = {name: column for name, column in ready.items() if column is not None}
     if len(named) == len(ready):
-        return _by_input(wanted, named)
+        return by_input(wanted, named)
     image = columns.find("image")
     if image is not None and takes_images(wanted.inputs):
-        return _by_image(wanted, image)
+        return by_image(wanted, image)
     if takes_speech(wanted.inputs):
         return _by_speech(wanted, columns)
     if columns.find("text") is None and columns.find("words") is not None:
         return _by_words(wanted, columns)
-    return _by_text(wanted, columns)
+    return by_text(wanted, columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -11,12 +11,20 @@ from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.graph.inputs import Arrays, Input
 
-Form = Literal["joined", "apart", "question", "words", "speech", "mask", "prompts"]
+Form = Literal[
+    "joined", "apart", "question", "words", "speech", "mask", "prompts", "gaps", "choices", "passages", "retrieval",
+    "depth", "target", "points", "segments", "keypoints", "series", "spoken", "document", "asked",
+]  # fmt: skip
 """What a sample is made of.
 
 `joined`: an image, a text, or two texts that are one input; `apart`: two texts, a run of the model each; `question`: a
 question with its context; `words`: a text that the data has split into words; `speech`: a recording; `mask`: an image,
-with a second one for its label; `prompts`: an image or a text, with a text for each class of the data.
+with a second one for its label; `prompts`: an image or a text, with a text for each class of the data; `gaps`: a text
+with words left out; `choices`: a text with its possible continuations; `passages`: a question with texts to rank;
+`retrieval`: questions, and the texts that they are looked for in; `depth`: an image with its depth map; `target`: an
+image with the one that it should become; `points`: an image with points on an object and its mask; `segments`: an image
+with a mask of every object; `keypoints`: a person in an image; `series`: values over time; `spoken`: a text with a
+recording; `document`: a question with the words of a page; `asked`: an image with a question.
 """
 
 Spans = tuple[tuple[int, int] | None, ...]
@@ -46,6 +54,8 @@ class Sample:
     """Height and width of the image before any step."""
     classes: tuple[str, ...] = ()
     """The classes of the prompts, in their order."""
+    about: Mapping[str, Any] = field(default_factory=dict)
+    """What a scorer must know of how the inputs were made, by the form: places of gaps, the box that was cut out."""
 
     def with_label(self, label: Any, where: str) -> Sample:
         return replace(self, label=label, where=where)
@@ -76,3 +86,5 @@ class SampleSource:
     """The columns that are read, by role."""
     notes: tuple[str, ...] = ()
     """Decisions that the request left open."""
+    unjudged: int = 0
+    """Further samples that come after these and have no score of their own: texts that are searched."""

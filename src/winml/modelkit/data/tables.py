@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.json_text import parse_json
 from winml.modelkit.core.limits import HINT, text_bytes
+from winml.modelkit.data.forms import plan_rows
 from winml.modelkit.data.prompts import class_list
-from winml.modelkit.data.row_plans import Columns, Row, RowPlan, file_of, plan_for, value_of
+from winml.modelkit.data.row_plans import Columns, Row, RowPlan, file_of, value_of
 from winml.modelkit.data.samples import DATA, Sample, SampleRequest, SampleSource
 from winml.modelkit.data.selection import choose
+from winml.modelkit.data.video import is_image
 from winml.modelkit.store import digest
 
 
@@ -106,13 +109,16 @@ def read(wanted: SampleRequest) -> SampleSource:
     if not count:
         raise DataError(f"`{path}` has no samples")
     columns = Columns(wanted, names)
-    label = columns.need("label") if wanted.labels else None
-    plan = plan_for(wanted, columns, lambda: _classes(path, columns.need("label")))
+    plan = plan_rows(wanted, columns, lambda: _classes(path, columns.need("label")))
+    label = columns.need("label") if wanted.labels and not plan.complete else None
     indices = choose(count, section.limit, section.seed)
 
     def samples() -> Iterator[Sample]:
         for row, where in _pick_rows(path, indices):
             made = plan.encode(row, where)
+            if plan.complete:
+                yield replace(made, where=where)
+                continue
             yield made.with_label(None if label is None else _label(plan, row, label, where), where)
 
     content = {DATA: digest.of_file(path), **plan.files, **_digest_files(path, plan, indices)}
@@ -129,7 +135,14 @@ def _label(plan: RowPlan, row: Row, column: str, where: str) -> Any:
 def _classes(path: Path, column: str) -> tuple[str, ...]:
     """The classes that occur in the whole table, also where only some rows are used."""
     labels = (value_of(row, column, f"sample {index} of `{path}`") for index, row in enumerate(_rows(path)))
-    return class_list(labels, str(path))
+    return class_list((name for label in labels for name in _names(label)), str(path))
+
+
+def _names(label: Any) -> list[Any]:
+    """The class of a sample, or those of its objects."""
+    if isinstance(label, list) and all(isinstance(one, dict) for one in label):
+        return [one.get("category") for one in label]
+    return [label]
 
 
 def _digest_files(path: Path, plan: RowPlan, indices: Sequence[int]) -> dict[str, str]:
@@ -137,8 +150,11 @@ def _digest_files(path: Path, plan: RowPlan, indices: Sequence[int]) -> dict[str
     found = {}
     for row, where in _pick_rows(path, indices) if plan.named else ():
         for column in plan.named:
-            file = file_of(path.parent, row, column, where)
-            found[Path(os.path.relpath(file, path.parent)).as_posix()] = digest.of_file(file)
+            # A video is a folder of its frames.
+            named = path.parent / str(row.get(column))
+            inside = sorted(filter(is_image, named.iterdir())) if named.is_dir() else []
+            for file in inside or [file_of(path.parent, row, column, where)]:
+                found[Path(os.path.relpath(file, path.parent)).as_posix()] = digest.of_file(file)
     return found
 
 

@@ -21,7 +21,7 @@ from winml.modelkit.store import digest
 TOKENIZER = "tokenizer.json"
 SETTINGS = "tokenizer_config.json"
 USUAL_LENGTH = 128
-DEFAULT_LENGTH: dict[Form, int] = {"question": 384, "words": 256}
+DEFAULT_LENGTH: dict[Form, int] = {"question": 384, "words": 256, "document": 512, "passages": 256}
 """Tokens per run where neither the model nor the user says how many and the usual ones would cut much."""
 _TOKEN_BYTES = 64
 """What a token takes in the tokenizer, with its text and its place."""
@@ -49,7 +49,8 @@ class TextEncoder:
     files: dict[str, str]
     note: str | None
 
-    def _arrays(self, encoding: Any, where: str) -> Arrays:
+    def arrays(self, encoding: Any, where: str) -> Arrays:
+        """The inputs of the model that what the tokenizer made gives."""
         return {i.name: as_input(np.asarray(getattr(encoding, FIELDS[i.name])), i, where) for i in self.inputs}
 
     def _tokenize(self, texts: Sequence[Any], where: str, **how: Any) -> Any:
@@ -58,26 +59,50 @@ class TextEncoder:
         except Exception as error:  # the tokenizer raises nothing narrower
             raise DataError(f"{where} cannot be tokenized: {error}") from error
 
+    def tokens(self, texts: Sequence[str], where: str) -> Any:
+        """What the tokenizer makes of one text, or of two that belong together."""
+        return self._tokenize(texts, where)
+
     def encode(self, texts: Sequence[str], where: str) -> Arrays:
         """One run for one text, or for two that belong together."""
-        return self._arrays(self._tokenize(texts, where), where)
+        return self.arrays(self._tokenize(texts, where), where)
 
     def words(self, words: Sequence[str], where: str) -> tuple[Arrays, tuple[int | None, ...]]:
         """One run for a text that is split already, and the word each token is of; words that are cut have none."""
         encoding = self._tokenize((words,), where, is_pretokenized=True)
-        return self._arrays(encoding, where), tuple(encoding.word_ids)
+        return self.arrays(encoding, where), tuple(encoding.word_ids)
+
+    def page(self, question: Sequence[str], words: Sequence[str], where: str) -> list[Any]:
+        """What the tokenizer makes of a question with the words of a page: as many windows as the page is long."""
+        self.tokenizer.no_truncation()
+        asked = sum(self._tokenize((question,), where, is_pretokenized=True).attention_mask) - self._around(pair=False)
+        self._cut_second(asked, where)
+        first = self._tokenize((question, words), where, is_pretokenized=True)
+        return [first, *first.overflowing]
+
+    def separators(self, encoding: Any) -> list[bool]:
+        """Which tokens end a part of the text: special ones that are followed by another part, or by filling only."""
+        special, used = encoding.special_tokens_mask, encoding.attention_mask
+        sides = encoding.sequence_ids
+        return [
+            bool(special[i] and used[i] and any(side is not None for side in sides[:i])) for i in range(len(special))
+        ]
 
     def windows(self, question: str, context: str, where: str) -> tuple[tuple[Arrays, ...], tuple[Spans, ...]]:
         """As many runs as the context is long, and where their tokens lie in it."""
         self.tokenizer.no_truncation()
         asked = sum(self._tokenize((question,), where).attention_mask) - self._around(pair=False)
+        self._cut_second(asked, where)
+        first = self._tokenize((question, context), where)
+        encodings = [first, *first.overflowing]
+        return tuple(self.arrays(e, where) for e in encodings), tuple(map(_spans, encodings))
+
+    def _cut_second(self, asked: int, where: str) -> None:
+        """Have the second text cut into windows that overlap, beside a first of so many tokens."""
         room = self.most - asked - self._around(pair=True)
         if room < 1:
             raise DataError(f"the question of {where} has {asked} tokens, which leaves no room for its context")
         self.tokenizer.enable_truncation(self.most, stride=min(STRIDE, room // 2), strategy="only_second")
-        first = self._tokenize((question, context), where)
-        encodings = [first, *first.overflowing]
-        return tuple(self._arrays(e, where) for e in encodings), tuple(map(_spans, encodings))
 
     def _around(self, *, pair: bool) -> int:
         """Tokens that are put around one text or two."""

@@ -1,4 +1,4 @@
-"""THE table of tasks: one module each."""
+"""THE table of tasks that have a metric: one module each. What a class is for is in `core/tasks.py`."""
 
 from __future__ import annotations
 
@@ -6,18 +6,36 @@ from pathlib import Path
 
 from winml.modelkit.core.config import RANDOM, DataSection
 from winml.modelkit.core.errors import RequestError
-from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.core.suggest import near_names
+from winml.modelkit.core.tasks import TASKS as CORE_TASKS
+from winml.modelkit.core.tasks import find_task
 from winml.modelkit.data import processor
 from winml.modelkit.evaluation import (
+    audio_classification,
+    depth_estimation,
+    document_question_answering,
+    fill_mask,
     image_classification,
+    image_features,
+    image_to_image,
+    keypoint_detection,
+    mask_generation,
+    multiple_choice,
     object_detection,
     outputs,
     question_answering,
+    reranking,
+    retrieval,
     segmentation,
     sentence_similarity,
     speech_recognition,
     text_classification,
+    text_to_audio,
+    time_series,
     token_classification,
+    universal_segmentation,
+    video_classification,
+    visual_question_answering,
     zero_shot,
 )
 from winml.modelkit.evaluation.labels import CONFIG
@@ -34,29 +52,64 @@ TASKS: dict[str, Task] = {
     "automatic-speech-recognition": speech_recognition.TASK,
     "zero-shot-image-classification": zero_shot.IMAGE_TASK,
     "zero-shot-classification": zero_shot.TEXT_TASK,
+    "zero-shot-object-detection": object_detection.ZERO_SHOT_TASK,
+    "audio-classification": audio_classification.TASK,
+    "video-classification": video_classification.TASK,
+    "fill-mask": fill_mask.TASK,
+    "multiple-choice": multiple_choice.TASK,
+    "reranking": reranking.TASK,
+    "retrieval": retrieval.TASK,
+    "depth-estimation": depth_estimation.TASK,
+    "image-to-image": image_to_image.TASK,
+    "image-feature-extraction": image_features.TASK,
+    "time-series-forecasting": time_series.FORECASTING,
+    "time-series-classification": time_series.CLASSIFICATION,
+    "time-series-regression": time_series.REGRESSION,
+    "text-to-audio": text_to_audio.TASK,
+    "instance-segmentation": universal_segmentation.INSTANCE_TASK,
+    "panoptic-segmentation": universal_segmentation.PANOPTIC_TASK,
+    "mask-generation": mask_generation.TASK,
+    "keypoint-detection": keypoint_detection.TASK,
+    "document-question-answering": document_question_answering.TASK,
+    "visual-question-answering": visual_question_answering.TASK,
     "outputs": outputs.TASK,
 }
 
 
-def _guess_task(folder: Path | None) -> tuple[Task, str]:
-    """The task of the architecture that the model's config.json names, and why."""
+_ALL = "docs/evaluate.md lists all tasks, and `outputs` compares any model with a reference"
+
+
+def _own_class(folder: Path | None) -> str | None:
+    """The class that saved the model, as its config.json names it."""
     path = processor.find(folder, CONFIG)
     named = processor.read_object(path).get("architectures") if path else None
-    names = [str(name) for name in named] if isinstance(named, list) else []
-    for name in names:
-        for task in TASKS.values():
-            if name.endswith(task.architectures or ("\0",)):
-                return task, f"task `{task.name}`, because {CONFIG} names `{name}`"
-    raise RequestError(
-        f"architecture `{names[0]}` belongs to no known task" if names else "the task of the model is unknown",
-        hint=f"name its task with `--task`: {', '.join(TASKS)}",
-    )
+    return str(named[0]) if isinstance(named, list) and named else None
 
 
 def choose_task(name: str | None, section: DataSection, folder: Path | None) -> tuple[Task, str | None]:
-    """The named task, the one of random data, or the one of the model's config.json, with a note."""
-    if name is not None:
-        if name not in TASKS:
-            raise RequestError(f"unknown task `{name}`", hint=did_you_mean(name, TASKS))
-        return TASKS[name], None
-    return (TASKS["outputs"], None) if section.source == RANDOM else _guess_task(folder)
+    """The named task, the one of random data, or the one of the model's class, with a note.
+
+    A task without a metric here is judged by its outputs alone, which the note says.
+    """
+    if name is None and section.source == RANDOM:
+        return TASKS["outputs"], None
+    own = _own_class(folder)
+    if name is None and own is None:
+        raise RequestError(
+            "the task of the model is unknown",
+            hint=f"name its task with `--task`, for example `image-classification`; {_ALL}",
+        )
+    own_task = None if own is None else find_task(own)
+    task = name or own_task or ""
+    reason = f", because {CONFIG} names `{own}`" if name is None else ""
+    if task in TASKS:
+        return TASKS[task], f"task `{task}`{reason}" if reason else None
+    if task not in CORE_TASKS and task != own_task:
+        known = (*TASKS, *(other for other in CORE_TASKS if other not in TASKS))
+        near = near_names(task, known)
+        raise RequestError(f"unknown task `{task}`", hint=f"{near} {_ALL}" if near else _ALL)
+    note = (
+        f"task `{task}`{reason}; there is no metric for it here, so that only the outputs are compared with those of a "
+        "reference"
+    )
+    return TASKS["outputs"], note

@@ -9,7 +9,7 @@ from typing import Literal
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.intervals import paired_difference_interval, wilson_interval
 from winml.modelkit.core.latency import Interval
-from winml.modelkit.evaluation.metrics import Estimate
+from winml.modelkit.evaluation.metrics import SCALED, Estimate
 
 Answer = Literal["within", "exceeded", "inconclusive"]
 By = Literal["interval", "value"]
@@ -63,6 +63,9 @@ def _interval_at(found: Estimate, value: float, interval: Interval) -> Callable[
     if found.worse is not None and found.better is not None:
         worse, better = found.worse / count, found.better / count
         return lambda n: paired_difference_interval(worse * n, better * n, n, level=level)
+    if found.method == SCALED:
+        scale = (interval.high - value) / wilson_interval(0.0, count, level=level)[1]
+        return lambda n: (value - (half := scale * wilson_interval(0.0, n, level=level)[1]), value + half)
     if math.isclose(interval.high - value, wilson_interval(0.0, count, level=level)[1]):
         # No two samples differ: what was never seen becomes rarer in proportion to their number.
         return lambda n: (value - (half := wilson_interval(0.0, n, level=level)[1]), value + half)

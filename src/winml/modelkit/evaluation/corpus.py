@@ -17,12 +17,65 @@ Of = Callable[[Sequence[int]], float | None]
 """A metric of the samples with these numbers; None where they do not give one."""
 
 
-def ratio(parts: Sequence[float], wholes: Sequence[Sequence[float]]) -> Of:
-    """The sum of the parts over the mean of the sums of the wholes."""
+def ratio(parts: Sequence[Any], wholes: Sequence[Sequence[float]]) -> Of:
+    """The sum of the parts over the mean of the sums of the wholes; unknown where a part is, which is None."""
 
     def of(kept: Sequence[int]) -> float | None:
+        if any(parts[i] is None for i in kept):
+            return None
         whole = mean([math.fsum(series[i] for i in kept) for series in wholes])
         return math.fsum(parts[i] for i in kept) / whole if whole else None
+
+    return of
+
+
+def perplexity(losses: Sequence[float], wholes: Sequence[Sequence[float]]) -> Of:
+    """How many words a model hesitates between: e to the power of the mean loss of a word."""
+    of_loss = ratio(losses, wholes)
+
+    def of(kept: Sequence[int]) -> float | None:
+        loss = of_loss(kept)
+        # A loss of 700 is a share of 1e-304; more has no number.
+        return None if loss is None else math.exp(min(loss, 700.0))
+
+    return of
+
+
+def determination(records: Sequence[Sequence[Sequence[Any]]]) -> Of:
+    """R squared, the mean over targets: 1 minus the squared errors over those of the mean of all samples.
+
+    A record has [right, predicted] of each target, where None is no prediction; targets that do not vary are left out.
+    """
+
+    def of(kept: Sequence[int]) -> float | None:
+        found = []
+        if any(predicted is None for i in kept for _, predicted in records[i]):
+            return None
+        for target in zip(*(records[i] for i in kept), strict=True):
+            centre = mean([right for right, _ in target])
+            spread = math.fsum((right - centre) ** 2 for right, _ in target)
+            if spread:
+                found.append(1 - math.fsum((right - predicted) ** 2 for right, predicted in target) / spread)
+        return mean(found) if found else None
+
+    return of
+
+
+def panoptic_quality(records: Sequence[Mapping[str, Sequence[float]]]) -> Of:
+    """The mean over classes of the overlap of matched segments over matched ones and half of those that are not.
+
+    A record has, per class, [sum of overlaps, matched, predicted alone, there alone].
+    """
+
+    def of(kept: Sequence[int]) -> float | None:
+        sums: dict[str, list[float]] = {}
+        for index in kept:
+            for name, counts in records[index].items():
+                total = sums.setdefault(name, [0.0] * 4)
+                for place, count in enumerate(counts):
+                    total[place] += count
+        found = [o / (m + (p + t) / 2) for o, m, p, t in sums.values() if m + p + t]
+        return mean(found) if found else None
 
     return of
 

@@ -8,7 +8,7 @@ from dataclasses import field, replace
 from pathlib import Path
 
 from winml.modelkit.building.model_argument import ModelArgument, model_argument
-from winml.modelkit.core.config import DataSection, EvalSection
+from winml.modelkit.core.config import DEFAULT, DataSection, EvalSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import (
     Interrupted,
@@ -207,7 +207,9 @@ class _Runs:
         with Worker(preload=PRELOAD, python=resolved.installed.python) as worker:
             what = f"running `{Path(args.arm.model).name}` on {resolved.target}"
             report = self._report(worker, replace(args, save=None if saved is None else str(saved)), what)
-        report = replace(report, data=replace(report.data, source=self._data.source))
+        if self._data.source != DEFAULT:
+            # As the user wrote it; of default data the worker knows the file.
+            report = replace(report, data=replace(report.data, source=self._data.source))
         return Side(name, resolved.target, report, saved)
 
     def _report(self, worker: Worker, args: RunArguments, what: str) -> RunReport:

@@ -11,5 +11,4 @@ TASK = Task(
     summary="one class per image",
     metrics=(Metric("accuracy", "share", "top1"), Metric("top5_accuracy", "share", "top5")),
     scorer=lambda setting: class_scorer(setting, top=(1, 5)),
-    architectures=("ForImageClassification", "ForImageClassificationWithTeacher"),
 )

@@ -30,10 +30,16 @@ GOLD = "gold"
 MIN_PAIRS = 4
 """Pairs that an interval of a correlation needs."""
 
+SCALED = "scaled-wilson"
+"""The method where no two samples differ and their numbers have a scale of their own."""
+
 MIN_SAMPLES = 8
 """Samples that an interval of a metric of all samples together needs."""
 
-Kind = Literal["share", "mean", "pearson", "spearman", "ratio", "mean_iou", "map", "map_50"]
+Kind = Literal[
+    "share", "mean", "number", "pearson", "spearman", "ratio", "perplexity", "r2", "mean_iou", "map", "map_50", "pq"
+]  # fmt: skip
+"""`mean` is of numbers from 0 to 1, `number` of numbers on a scale of their own: errors, decibels."""
 Series = Mapping[str, Sequence[Any]]
 """What each sample gives, by name: numbers, which are 0 and 1 for a share, or records of classes."""
 Limits = tuple[float, float]
@@ -44,7 +50,7 @@ _CORRELATIONS: dict[str, Callable[[Sequence[float], Sequence[float]], float | No
 }
 
 
-_TOGETHER = ("ratio", "mean_iou", "map", "map_50")
+_TOGETHER = ("ratio", "perplexity", "r2", "mean_iou", "map", "map_50", "pq")
 
 
 @dataclass(frozen=True)
@@ -115,6 +121,26 @@ def _mean(values: Sequence[float]) -> Estimate:
     return _estimate(value, bootstrap_interval(values, level=LEVEL), len(values), "bootstrap")
 
 
+def _number(values: Sequence[float | None]) -> Estimate:
+    """The mean of numbers on any scale; unknown where a sample gave none, because no number stands for that."""
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        reason = f"{len(values) - len(known)} of {len(values)} samples gave no number"
+        return _estimate(None, None, len(values), "bootstrap", reason)
+    return _of_scale(known, max(map(abs, known)), "bootstrap", LEVEL)
+
+
+def _of_scale(values: Sequence[float], scale: float, method: str, level: float) -> Estimate:
+    """The mean of numbers; where all are equal, one kind of sample that was not met may be off by the scale."""
+    value, count = mean(values), len(values)
+    if not _constant(values):
+        return _estimate(value, bootstrap_interval(values, level=level), count, method, level=level)
+    if not scale:
+        return _estimate(value, None, count, method, "all samples give 0, which says nothing of others", level=level)
+    half = scale * wilson_interval(0.0, count, level=level)[1]
+    return _estimate(value, (value - half, value + half), count, SCALED, level=level)
+
+
 def _correlation(metric: Metric, series: Series) -> Estimate:
     values, gold = series[metric.series], series[GOLD]
     method, by_rank = f"fisher-{metric.kind}", metric.kind == "spearman"
@@ -130,16 +156,39 @@ def _correlation(metric: Metric, series: Series) -> Estimate:
 def _of(metric: Metric, series: Series) -> corpus.Of:
     if metric.kind == "ratio":
         return corpus.ratio(series[metric.series], [series[name] for name in metric.over])
-    if metric.kind == "mean_iou":
-        return corpus.mean_overlap(series[metric.series])
+    if metric.kind == "perplexity":
+        return corpus.perplexity(series[metric.series], [series[name] for name in metric.over])
+    if metric.kind in _OF_RECORDS:
+        return _OF_RECORDS[metric.kind](series[metric.series])
     return corpus.precision(series[metric.series], loose=metric.kind == "map_50")
 
 
-def _together(of: corpus.Of, count: int, bounds: Limits | None, level: float = LEVEL) -> Estimate:
+_OF_RECORDS: dict[str, Callable[[Sequence[Any]], corpus.Of]] = {
+    "mean_iou": corpus.mean_overlap,
+    "r2": corpus.determination,
+    "pq": corpus.panoptic_quality,
+}
+
+
+_NOTHING = "the samples hold nothing to find"
+
+
+def _why_unknown(metric: Metric, series: Series) -> str:
+    """Why a metric of all samples together has no value."""
+    missing = any(
+        value is None or (metric.kind == "r2" and any(predicted is None for _, predicted in value))
+        for value in series[metric.series]
+    )
+    return "some samples gave no number" if missing else _NOTHING
+
+
+def _together(
+    of: corpus.Of, count: int, bounds: Limits | None, level: float = LEVEL, *, reason: str = _NOTHING
+) -> Estimate:
     """A metric of all samples together; where no sample changes it, one unseen sample sets the interval."""
     value = of(range(count))
     if value is None:
-        return _estimate(None, None, count, "jackknife", "the samples hold nothing to find")
+        return _estimate(None, None, count, "jackknife", reason)
     if count < MIN_SAMPLES:
         return _estimate(value, None, count, "jackknife", f"an interval needs at least {MIN_SAMPLES} samples")
     half = corpus.jackknife(of, count, level=level)
@@ -154,7 +203,7 @@ def _together(of: corpus.Of, count: int, bounds: Limits | None, level: float = L
 
 def _bounds(metric: Metric) -> Limits:
     # More words can be wrong than there are.
-    return (0.0, math.inf) if metric.lower else (-math.inf if metric.kind == "ratio" else 0.0, 1.0)
+    return (0.0, math.inf) if metric.lower else (-math.inf if metric.kind in ("ratio", "r2") else 0.0, 1.0)
 
 
 def estimate(metric: Metric, series: Series) -> MetricEstimate:
@@ -164,9 +213,12 @@ def estimate(metric: Metric, series: Series) -> MetricEstimate:
 
 def _estimate_metric(metric: Metric, series: Series) -> Estimate:
     if metric.kind in _TOGETHER:
-        return _together(_of(metric, series), len(series[metric.series]), _bounds(metric))
+        of, count = _of(metric, series), len(series[metric.series])
+        return _together(of, count, _bounds(metric), reason=_why_unknown(metric, series))
     if metric.kind == "share":
         return share(series[metric.series])
+    if metric.kind == "number":
+        return _number(series[metric.series])
     return _mean(series[metric.series]) if metric.kind == "mean" else _correlation(metric, series)
 
 
@@ -189,6 +241,16 @@ def _mean_drop(reference: Sequence[float], candidate: Sequence[float]) -> Estima
         return _estimate(value, (value - unseen, value + unseen), count, "wilson", level=DROP_LEVEL)
     limits = bootstrap_interval(differences, level=DROP_LEVEL)
     return _estimate(value, limits, count, "paired-bootstrap", level=DROP_LEVEL)
+
+
+def _number_drop(reference: Sequence[float | None], candidate: Sequence[float | None], *, lower: bool) -> Estimate:
+    pairs = [(r, c) for r, c in zip(reference, candidate, strict=True) if r is not None and c is not None]
+    if len(pairs) < len(reference):
+        reason = f"{len(reference) - len(pairs)} of {len(reference)} samples gave no number"
+        return _estimate(None, None, len(reference), "paired-bootstrap", reason)
+    differences = [c - r if lower else r - c for r, c in pairs]
+    scale = max(abs(value) for pair in pairs for value in pair)
+    return _of_scale(differences, scale, "paired-bootstrap", DROP_LEVEL)
 
 
 def _correlation_drop(metric: Metric, reference: Series, candidate: Series) -> Estimate:
@@ -230,6 +292,8 @@ def _estimate_drop(metric: Metric, reference: Series, candidate: Series) -> Esti
     if metric.kind in _CORRELATIONS:
         return _correlation_drop(metric, reference, candidate)
     first, second = reference[metric.series], candidate[metric.series]
+    if metric.kind == "number":
+        return _number_drop(first, second, lower=metric.lower)
     if metric.kind == "mean":
         return _mean_drop(first, second)
     return _share_drop(first, second)

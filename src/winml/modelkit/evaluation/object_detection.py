@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,19 +13,16 @@ import numpy.typing as npt
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.data.samples import Sample
-from winml.modelkit.evaluation.average_precision import OVERLAPS
 from winml.modelkit.evaluation.labels import ClassNames, class_names
+from winml.modelkit.evaluation.matching import Floats, Found, match_record, sigmoid, softmax
 from winml.modelkit.evaluation.metrics import Metric
 from winml.modelkit.evaluation.task import Outputs, Scored, Setting, Task
 
 LOGITS, BOXES = "logits", "pred_boxes"
-MOST = 100
-"""Boxes per image and class that count, the surest first."""
 SHOWN = 0.5
 """Boxes that are at least this sure are kept as the prediction."""
-_ALMOST_1 = 1 - 1e-10
-
-Floats = npt.NDArray[np.float64]
+PAIRS = 300
+"""Pairs of a query and a class that count where a query may be several classes, the surest first."""
 
 
 @dataclass(frozen=True)
@@ -80,41 +78,6 @@ def _overlap(found: Floats, there: Floats, crowd: npt.NDArray[np.bool_]) -> Floa
     return made
 
 
-def _matches(overlap: Floats, crowd: npt.NDArray[np.bool_], least: float) -> tuple[list[bool], list[bool]]:
-    """Which boxes, the surest first, are right at an overlap, and which are in a crowd only."""
-    free = np.ones(len(crowd), bool)
-    right, ignored = [], []
-    for row in overlap:
-        enough = row >= min(least, _ALMOST_1)
-        single = np.flatnonzero(enough & free & ~crowd)
-        if single.size:
-            # Of equals the last, as COCO has it.
-            best = single[len(single) - 1 - int(row[single][::-1].argmax())]
-            free[best] = False
-        right.append(bool(single.size))
-        ignored.append(not single.size and bool((enough & crowd).any()))
-    return right, ignored
-
-
-def _score_boxes(scores: Floats, boxes: Floats, there: Sequence[Object]) -> list[list[float]]:
-    """Score, overlaps at which it is right and at which it does not count, of each box of a class."""
-    order = np.argsort(-scores, kind="stable")[:MOST]
-    crowd = np.asarray([o.crowd for o in there], bool)
-    overlap = _overlap(boxes[order], np.asarray([o.box for o in there], np.float64).reshape(-1, 4), crowd)
-    hits, passed = np.zeros(len(order), int), np.zeros(len(order), int)
-    for bit, least in enumerate(OVERLAPS):
-        right, ignored = _matches(overlap, crowd, least)
-        hits |= np.asarray(right, int) << bit
-        passed |= np.asarray(ignored, int) << bit
-    return [[float(scores[i]), int(h), int(p)] for i, h, p in zip(order, hits, passed, strict=True)]
-
-
-def _softmax(logits: Floats) -> Floats:
-    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    shares: Floats = powers / powers.sum(axis=-1, keepdims=True)
-    return shares
-
-
 def _numbers(run: Outputs, name: str) -> Floats:
     """Rows of numbers, one per query."""
     values = np.asarray(run[name], np.float64)
@@ -126,15 +89,22 @@ def _numbers(run: Outputs, name: str) -> Floats:
 
 @dataclass(frozen=True)
 class BoxScorer:
-    """Judges boxes of models like DETR: a class or none, and a box, for each of some queries."""
+    """Judges boxes of models like DETR: a class or none, and a box, for each of some queries.
+
+    Where there are as many numbers as classes, none of them stands for no class and each is a share of its own.
+    """
 
     names: ClassNames
+    prompted: bool = False
+    """Whether the classes are those of the prompts."""
     notes: tuple[str, ...] = ()
 
     def score(self, sample: Sample, runs: Sequence[Outputs]) -> Scored:
         logits, boxes = (_numbers(runs[0], name) for name in (LOGITS, BOXES))
-        classes = logits.shape[-1] - 1
-        there = objects(sample, self.names, classes)
+        names = ClassNames({name: i for i, name in enumerate(sample.classes)}) if self.prompted else self.names
+        apart = len(names.numbers) == logits.shape[-1]
+        classes = logits.shape[-1] - (not apart)
+        there = objects(sample, names, classes)
         if sample.size is None:
             raise DataError(
                 "object detection needs images: ready inputs do not hold the sizes of the images",
@@ -142,15 +112,25 @@ class BoxScorer:
             )
         if not np.isfinite(logits).all() or not np.isfinite(boxes).all():
             return Scored({"boxes": record(there, {})}, None)
-        shares = _softmax(logits)[:, :-1]
-        numbers, scores = shares.argmax(axis=1), shares.max(axis=1)
-        placed = _scale_boxes(boxes, sample.size)
+        queries, numbers, scores = _sure(logits, apart=apart)
+        placed = _scale_boxes(boxes, sample.size)[queries]
         predicted = {int(n): (scores[numbers == n], placed[numbers == n]) for n in np.unique(numbers)}
         shown = [
             {"category": int(numbers[i]), "score": float(scores[i]), "bbox": placed[i].tolist()}
             for i in np.flatnonzero(scores >= SHOWN)
         ]
         return Scored({"boxes": record(there, predicted)}, shown)
+
+
+def _sure(logits: Floats, *, apart: bool) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], Floats]:
+    """Queries, their classes and how sure they are: the surest class of each, or the surest of all pairs."""
+    if not apart:
+        shares = softmax(logits)[:, :-1]
+        return np.arange(len(shares)), shares.argmax(axis=1), shares.max(axis=1)
+    shares = sigmoid(logits)
+    order = np.argsort(-shares, axis=None, kind="stable")[:PAIRS]
+    queries, numbers = np.unravel_index(order, shares.shape)
+    return queries, numbers, shares[queries, numbers]
 
 
 def _scale_boxes(boxes: Floats, size: tuple[int, int]) -> Floats:
@@ -163,12 +143,16 @@ def _scale_boxes(boxes: Floats, size: tuple[int, int]) -> Floats:
 
 def record(there: Sequence[Object], predicted: dict[int, tuple[Floats, Floats]]) -> dict[str, Any]:
     """Per class that is present or predicted: how many objects there are, and the score of each box."""
-    made = {}
-    for number in sorted({o.number for o in there} | set(predicted)):
-        mine = [o for o in there if o.number == number]
-        found = _score_boxes(*predicted[number], mine) if number in predicted else []
-        made[str(number)] = {"objects": sum(not o.crowd for o in mine), "found": found}
-    return made
+    mine: dict[int, list[Object]] = {}
+    for one in there:
+        mine.setdefault(one.number, []).append(one)
+    found: dict[int, Found] = {}
+    for number, (scores, boxes) in predicted.items():
+        objects_of = mine.get(number, [])
+        crowd = np.asarray([o.crowd for o in objects_of], bool)
+        placed = np.asarray([o.box for o in objects_of], np.float64).reshape(-1, 4)
+        found[number] = (scores, _overlap(boxes, placed, crowd))
+    return match_record({number: [o.crowd for o in ones] for number, ones in mine.items()}, found)
 
 
 def _scorer(setting: Setting) -> BoxScorer:
@@ -181,11 +165,23 @@ def _scorer(setting: Setting) -> BoxScorer:
     return BoxScorer(class_names(setting.folder))
 
 
+def _prompted_scorer(setting: Setting) -> BoxScorer:
+    return replace(_scorer(setting), names=ClassNames({}), prompted=True)
+
+
 TASK = Task(
     name="object-detection",
     summary="boxes with a class per image",
     metrics=(Metric("map", "map", "boxes"), Metric("map_50", "map_50", "boxes")),
     scorer=_scorer,
     agreement=False,
-    architectures=("ForObjectDetection",),
+)
+
+ZERO_SHOT_TASK = Task(
+    name="zero-shot-object-detection",
+    summary="boxes with a class of the data per image, from the texts of all",
+    metrics=(Metric("map", "map", "boxes"), Metric("map_50", "map_50", "boxes")),
+    scorer=_prompted_scorer,
+    form="prompts",
+    agreement=False,
 )

@@ -110,7 +110,7 @@ class AnswerScorer:
         return context[opening:closing]
 
 
-def _scorer(setting: Setting) -> AnswerScorer:
+def answer_scorer(setting: Setting) -> AnswerScorer:
     if START in setting.outputs and END in setting.outputs:
         return AnswerScorer(START, END, ())
     if len(setting.outputs) < 2:
@@ -123,7 +123,6 @@ TASK = Task(
     name="question-answering",
     summary="a part of the context per question",
     metrics=(Metric("f1", "mean", "f1"), Metric("exact_match", "share", "exact")),
-    scorer=_scorer,
+    scorer=answer_scorer,
     form="question",
-    architectures=("ForQuestionAnswering",),
 )

@@ -108,5 +108,4 @@ TASK = Task(
     scorer=_scorer,
     form="mask",
     agreement=False,
-    architectures=("ForSemanticSegmentation",),
 )

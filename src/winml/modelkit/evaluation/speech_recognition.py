@@ -121,5 +121,4 @@ TASK = Task(
     ),
     scorer=_scorer,
     form="speech",
-    architectures=("ForCTC",),
 )

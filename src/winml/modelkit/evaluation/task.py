@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,15 @@ class Scorer(Protocol):
         ...
 
     def score(self, sample: Sample, runs: Sequence[Outputs]) -> Scored: ...
+
+
+@runtime_checkable
+class LateScorer(Scorer, Protocol):
+    """Scores samples when all of them are there, because one is judged by the others."""
+
+    def finish(self, *, complete: bool) -> Sequence[Scored]:
+        """The score of each sample that is judged, in their order; `complete` unless the run was stopped."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -77,8 +86,6 @@ class Task:
     labels: bool = True
     agreement: bool = True
     """Whether two models can predict the same for a sample."""
-    architectures: tuple[str, ...] = ()
-    """Endings of Hugging Face architectures that are for this task."""
 
 
 def plain(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:

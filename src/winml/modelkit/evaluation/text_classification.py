@@ -11,5 +11,4 @@ TASK = Task(
     summary="one class per text or pair of texts",
     metrics=(Metric("accuracy", "share", "top1"),),
     scorer=lambda setting: class_scorer(setting, top=(1,)),
-    architectures=("ForSequenceClassification",),
 )

@@ -113,5 +113,4 @@ TASK = Task(
     ),
     scorer=_scorer,
     form="words",
-    architectures=("ForTokenClassification",),
 )

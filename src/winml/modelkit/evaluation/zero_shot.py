@@ -71,7 +71,6 @@ IMAGE_TASK = Task(
     metrics=(Metric("accuracy", "share", "top1"),),
     scorer=_image_scorer,
     form="prompts",
-    architectures=("CLIPModel", "SiglipModel"),
 )
 
 TEXT_TASK = Task(

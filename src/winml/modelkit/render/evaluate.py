@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from winml.modelkit.render.marks import mark
 from winml.modelkit.render.table import table
+from winml.modelkit.render.units import PLAIN_METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from winml.modelkit.evaluation.metrics import Estimate, MetricEstimate
     from winml.modelkit.evaluation.result import EvalResult, EvaluatedModel
 
-_CORRELATIONS = ("pearson", "spearman")
 _DISTANCE_HEAD = ("output", "cosine: min", "median", "max abs: max", "median", "SQNR dB: min", "median", "equal")
 _DISTANCE_NAMES = (
     "output", "smallest cosine", "median cosine", "largest difference", "median difference", "smallest SQNR",
@@ -37,9 +37,9 @@ def _headline(result: EvalResult) -> str:
 
 
 def _number(kind: str, value: float, *, signed: bool = False) -> str:
-    """A fraction in percent, a correlation as it is."""
+    """A fraction in percent, anything else as it is."""
     sign = "+" if signed else ""
-    return f"{value:{sign}.4f}" if kind in _CORRELATIONS else f"{100 * value:{sign}.2f}"
+    return f"{value:{sign}.4f}" if kind in PLAIN_METRICS else f"{100 * value:{sign}.2f}"
 
 
 def _cell(found: Estimate | None, kind: str, *, signed: bool = False) -> str:
@@ -48,7 +48,7 @@ def _cell(found: Estimate | None, kind: str, *, signed: bool = False) -> str:
         return ""
     if found.value is None:
         return f"unknown: {found.reason}"
-    unit = "" if kind in _CORRELATIONS else " points" if signed else " %"
+    unit = "" if kind in PLAIN_METRICS else " points" if signed else " %"
     value, interval = f"{_number(kind, found.value, signed=signed)}{unit}", found.interval
     if interval is None:
         return f"{value} (no interval: {found.reason})"

@@ -36,3 +36,8 @@ def amount(count: int) -> str:
 def counted(count: int, noun: str) -> str:
     """A count with its noun: `1 file`, `3 files`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+PLAIN_METRICS = frozenset({"pearson", "spearman", "number", "perplexity", "r2"})
+"""Kinds of metrics that are written as they are; others are fractions, written in percent."""
+CORRELATIONS = frozenset({"pearson", "spearman"})

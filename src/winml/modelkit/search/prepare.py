@@ -138,11 +138,13 @@ def check_request(request: AutoconfigRequest) -> None:
 
 
 def _check_task(request: AutoconfigRequest, model: Path) -> None:
-    """Raise for labelled data whose task is neither given nor in the model's config.json."""
+    """Raise for labelled data whose task is neither given nor in the model's config.json, or has no metric."""
     if request.data is not None:
         from winml.modelkit.evaluation.all_tasks import choose_task
 
-        choose_task(request.task, request.data, model.parent)
+        task, note = choose_task(request.task, request.data, model.parent)
+        if not task.metrics and request.task is None and note is not None:
+            raise RequestError(note, hint="name a task with a metric: `--task`, for example `image-classification`")
 
 
 def _choose_objective(request: AutoconfigRequest, resolved: Resolved) -> tuple[Objective, tuple[str, ...]]:

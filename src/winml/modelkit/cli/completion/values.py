@@ -11,7 +11,11 @@ from winml.modelkit.cli.completion.protocol import Answer
 EVALUATION_TASKS = (
     "image-classification", "text-classification", "sentence-similarity", "question-answering", "token-classification",
     "object-detection", "image-segmentation", "automatic-speech-recognition", "zero-shot-image-classification",
-    "zero-shot-classification", "outputs",
+    "zero-shot-classification", "zero-shot-object-detection", "audio-classification", "video-classification",
+    "fill-mask", "multiple-choice", "reranking", "retrieval", "depth-estimation", "image-to-image",
+    "image-feature-extraction", "time-series-forecasting", "time-series-classification", "time-series-regression",
+    "text-to-audio", "instance-segmentation", "panoptic-segmentation", "mask-generation", "keypoint-detection",
+    "document-question-answering", "visual-question-answering", "outputs",
 )  # fmt: skip
 """The tasks of `evaluation/all_tasks.py`, which imports numpy; a test compares."""
 

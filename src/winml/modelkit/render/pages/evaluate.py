@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from winml.modelkit.render.figures.dots import DotRow, dot_figure
 from winml.modelkit.render.figures.shares import Share, share_figure
 from winml.modelkit.render.pages.common import cosine_cover, environment_facts, model_name, notices, placement_blocks
 from winml.modelkit.render.pages.page import Block, Cell, Facts, Figure, Page, Table, slug, table
-from winml.modelkit.render.units import counted
+from winml.modelkit.render.units import CORRELATIONS, PLAIN_METRICS, counted
 
 if TYPE_CHECKING:
     from winml.modelkit.evaluation.checks import Check
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from winml.modelkit.evaluation.metrics import Estimate, MetricEstimate
     from winml.modelkit.evaluation.result import EvalResult, EvaluatedModel
 
-_CORRELATIONS = ("pearson", "spearman")
 _MOST_OUTPUTS = 30
 _MOST_CLASSES = 20
 _WORST = ("exceeded", "inconclusive", "within")
@@ -59,9 +58,12 @@ def _state(result: EvalResult) -> str | None:
 
 @dataclass(frozen=True)
 class _Form:
-    """How a metric is written: a fraction in percent, a correlation as it is."""
+    """How a metric is written: a fraction in percent, anything else as it is."""
 
     fraction: bool
+    figure: str = ""
+    """Metrics of one scale share a picture: the end of its name."""
+    axis: str = "%"
 
     @property
     def factor(self) -> float:
@@ -97,7 +99,19 @@ class _Form:
 
 def _form(result: EvalResult, metric: str) -> _Form:
     found = result.metrics.get(metric)
-    return _Form(found is None or found.kind not in _CORRELATIONS)
+    if found is None or found.kind not in PLAIN_METRICS:
+        return _Form(True)
+    if found.kind in CORRELATIONS:
+        return _Form(False, "-correlations", "correlation")
+    return _Form(False, f"-{slug(metric)}", metric)
+
+
+def _by_scale(result: EvalResult, names: Iterable[str]) -> dict[str, list[str]]:
+    """Metrics that can share a picture, fractions first."""
+    groups: dict[str, list[str]] = {"": []}
+    for name in names:
+        groups.setdefault(_form(result, name).figure, []).append(name)
+    return {suffix: members for suffix, members in groups.items() if members}
 
 
 def _answer(result: EvalResult) -> str:
@@ -160,15 +174,13 @@ def _limits(result: EvalResult) -> tuple[Block, ...]:
 
 
 def _metrics(result: EvalResult) -> tuple[Block, ...]:
-    """Metrics in percent, then correlations; a metric with a least value has a picture with that line."""
+    """Metrics in percent, then those on other scales; a metric with a least value has a picture with that line."""
     limits = {check.metric: check for check in result.checks if check.check == "min-metric"}
     known = [name for name, found in result.metrics.items() if found.value is not None]
     figures: list[Block] = [_metric_figure(result, [name], f"metric-{slug(name)}", limits[name])
                             for name in known if name in limits]  # fmt: skip
-    for suffix, fraction in (("", True), ("-correlations", False)):
-        names = [name for name in known if name not in limits and _form(result, name).fraction == fraction]
-        if names:
-            figures.append(_metric_figure(result, names, f"metrics{suffix}", None))
+    for suffix, names in _by_scale(result, (name for name in known if name not in limits)).items():
+        figures.append(_metric_figure(result, names, f"metrics{suffix}", None))
     unknown = tuple((name, f"unknown: {one.reason}") for name, one in result.metrics.items() if one.value is None)
     return (*figures, *((Facts("Metrics without a value", unknown),) if unknown else ()))
 
@@ -184,7 +196,7 @@ def _metric_figure(result: EvalResult, names: Sequence[str], figure: str, check:
     if reference is not None:
         sentence += f"; the reference has {form.text(reference.metrics.get(names[0]))}"
     sentence += "."
-    axis = "%, with intervals" if form.fraction else "correlation, with intervals"
+    axis = f"{form.axis}, with intervals"
     line = None if check is None else (form.factor * check.limit, f"at least {_limit(check, result)}")
     title = "Metrics" if len(names) > 1 else names[0]
     return Figure(figure, title, sentence,
@@ -222,11 +234,8 @@ def _drops(result: EvalResult) -> tuple[Block, ...]:
     known = {name: drop for name, drop in (result.drop or {}).items() if drop.value is not None}
     figures: list[Block] = [_drop_figure(result, {name: drop}, f"drop-{slug(name)}", limits[name])
                             for name, drop in known.items() if name in limits]  # fmt: skip
-    for suffix, fraction in (("", True), ("-correlations", False)):
-        drops = {name: drop for name, drop in known.items()
-                 if name not in limits and _form(result, name).fraction == fraction}  # fmt: skip
-        if drops:
-            figures.append(_drop_figure(result, drops, f"drop{suffix}", None))
+    for suffix, names in _by_scale(result, (name for name in known if name not in limits)).items():
+        figures.append(_drop_figure(result, {name: known[name] for name in names}, f"drop{suffix}", None))
     return tuple(figures)
 
 

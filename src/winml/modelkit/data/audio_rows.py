@@ -1,0 +1,28 @@
+"""Texts with the recording that a model should make of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from winml.modelkit.core.limits import read_sample
+from winml.modelkit.data.audio import read_wave
+from winml.modelkit.data.row_plans import Columns, Row, RowPlan, by_input, by_text, file_of
+from winml.modelkit.data.samples import SampleRequest
+
+
+def by_spoken(wanted: SampleRequest, columns: Columns) -> RowPlan:
+    """Texts, or inputs that are ready, with a recording: its rate and its samples from -1 to 1."""
+    ready = {spec.name: columns.find(spec.name) for spec in wanted.inputs}
+    named = {name: column for name, column in ready.items() if column is not None}
+    plan = by_input(wanted, named) if len(named) == len(ready) else by_text(replace(wanted, form="joined"), columns)
+    if not wanted.labels:
+        return plan
+    column, folder = columns.need("label"), wanted.path.parent
+
+    def label(row: Row, where: str) -> dict[str, Any]:
+        path = file_of(folder, row, column, where)
+        rate_hz, samples = read_wave(read_sample(path, f"`{path}`"), f"`{path}`")
+        return {"rate_hz": rate_hz, "samples": samples}
+
+    return replace(plan, named=(*plan.named, column), label=label)
