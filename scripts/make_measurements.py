@@ -184,7 +184,7 @@ def walk() -> str:
     shares = found["shares"]
     rows = [[name, str(shares["all"][name]), str(shares["named"][name])] for name in shares["all"]]
     versions = ", ".join(f"{package} {version}" for package, version in found["versions"].items())
-    head = ["tiny models with random weights", "all architectures", "families of the issue"]
+    head = ["tiny models with random weights", "all architectures", "named families"]
     return f"{_table(head, rows)}\n\n{versions}; the NPU is simulated. Values: {_link(path)}."
 
 

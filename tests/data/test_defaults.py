@@ -69,7 +69,7 @@ def test_default_data_is_read_from_the_cache_and_the_result_names_its_commit(tmp
     assert report.data.source == f"hf:roneneldan/TinyStories/TinyStories-valid.txt@{COMMIT}"
     assert report.series["gaps"] == (4.0, 2.0)
     assert report.series["first"] == (0.0, 1.0)
-    assert any("licence: CDLA-Sharing-1.0" in note for note in report.notes)
+    assert any("licence: see its page on the hub" in note for note in report.notes)
     assert any("left out in turn" in note for note in report.notes)
 
 

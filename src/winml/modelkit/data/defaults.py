@@ -34,14 +34,14 @@ DEFAULTS: dict[str, DefaultData] = {
         "SetFit/sst2",
         {"dev.jsonl": "573c3ed18d96aa0a79a6e5980a544b80543317a319f18bd4f1660c16b2f6b939"},
         MAIN,
-        "not stated by the repository; sentences of the Stanford Sentiment Treebank",
+        "see its page on the hub",
         {"text": "text", "label": "label"},
     ),
     "zero-shot-classification": DefaultData(
         "SetFit/ag_news",
         {"test.jsonl": "68290dee715edcb5a28ff1f3fc933ea7649fb0f01263af94411cfec255c55284"},
         "ca5ba619eb034211db5f70932b6702efd21e7c73",
-        "not stated by the repository; AG's news, for research",
+        "see its page on the hub",
         {"text": "text", "label": "label_text"},
     ),
     "retrieval": DefaultData(
@@ -55,13 +55,13 @@ DEFAULTS: dict[str, DefaultData] = {
         "CC BY 4.0 and ODC-By 1.0",
     ),
     "fill-mask": DefaultData(
-        "roneneldan/TinyStories", {"TinyStories-valid.txt": None}, MAIN, "CDLA-Sharing-1.0", {"text": "text"}
+        "roneneldan/TinyStories", {"TinyStories-valid.txt": None}, MAIN, "see its page on the hub", {"text": "text"}
     ),
     "time-series-forecasting": DefaultData(
         "pkr7098/time-series-forecasting-datasets",
         {"ETTh1.csv": None},
         MAIN,
-        "not stated by the repository; the series are of ETDataset, CC BY-ND 4.0",
+        "see its page on the hub",
     ),
 }
 
