@@ -45,11 +45,12 @@ def read(wanted: SampleRequest) -> SampleSource:
     images, others = _files(folder)
     if not images:
         raise DataError(f"`{folder}` has no images", hint=f"supported extensions: {', '.join(sorted(ENDINGS))}")
-    classes = [_class(folder, image) for image in images] if wanted.labels else []
+    labelled = wanted.labels or (wanted.labels is None and all(image.parent != folder for image in images))
+    classes = [_class(folder, image) for image in images] if labelled else []
     encoder = _encoder(wanted, classes)
     indices = (
         choose_stratified(classes, section.limit, section.seed)
-        if wanted.labels
+        if labelled
         else choose(len(images), section.limit, section.seed)
     )
 

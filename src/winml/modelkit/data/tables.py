@@ -87,6 +87,11 @@ def _count(path: Path) -> tuple[int, list[str]]:
     return count, names
 
 
+def list_columns(path: Path) -> tuple[str, ...]:
+    """The columns of the first row."""
+    return tuple(next(_rows(path), {}))
+
+
 def _pick_rows(path: Path, indices: Sequence[int]) -> Iterator[tuple[Row, str]]:
     """The rows with these ascending numbers, and how to name them in errors."""
     wanted = iter(indices)
@@ -106,7 +111,7 @@ def read(wanted: SampleRequest) -> SampleSource:
     if not count:
         raise DataError(f"`{path}` has no samples")
     columns = Columns(wanted, names)
-    label = columns.need("label") if wanted.labels else None
+    label = columns.need("label") if wanted.labels else columns.find("label") if wanted.labels is None else None
     plan = plan_for(wanted, columns, lambda: _classes(path, columns.need("label")))
     indices = choose(count, section.limit, section.seed)
 

@@ -9,6 +9,7 @@ from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.data import processor
 from winml.modelkit.evaluation import (
+    binary_classification,
     image_classification,
     object_detection,
     outputs,
@@ -17,6 +18,7 @@ from winml.modelkit.evaluation import (
     sentence_similarity,
     speech_recognition,
     text_classification,
+    text_recognition,
     token_classification,
     zero_shot,
 )
@@ -34,6 +36,8 @@ TASKS: dict[str, Task] = {
     "automatic-speech-recognition": speech_recognition.TASK,
     "zero-shot-image-classification": zero_shot.IMAGE_TASK,
     "zero-shot-classification": zero_shot.TEXT_TASK,
+    "binary-classification": binary_classification.TASK,
+    "text-recognition": text_recognition.TASK,
     "outputs": outputs.TASK,
 }
 
@@ -55,6 +59,8 @@ def _guess_task(folder: Path | None) -> tuple[Task, str]:
 
 def choose_task(name: str | None, section: DataSection, folder: Path | None) -> tuple[Task, str | None]:
     """The named task, the one of random data, or the one of the model's config.json, with a note."""
+    if name == outputs.CUSTOM.name:
+        return outputs.CUSTOM, None
     if name is not None:
         if name not in TASKS:
             raise RequestError(f"unknown task `{name}`", hint=did_you_mean(name, TASKS))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +40,15 @@ class Scorer(Protocol):
     def score(self, sample: Sample, runs: Sequence[Outputs]) -> Scored: ...
 
 
+@runtime_checkable
+class LateScorer(Protocol):
+    """A scorer that knows only after the last sample how outputs are to be read."""
+
+    def finish(self) -> Sequence[Scored]:
+        """The scores of all samples."""
+        ...
+
+
 @dataclass(frozen=True)
 class Setting:
     """What a scorer needs of the model."""
@@ -48,6 +58,10 @@ class Setting:
     """The folder of its config.json."""
     output: str | None = None
     """The output to judge, when the user named it."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """What the user decided with `--task-option`."""
+    steps: bool = False
+    """Whether the runs of a sample are the steps of a sequence."""
 
     def pick(self, *names: str) -> tuple[str, str | None]:
         """The output to judge: the named one, one with a usual name, the only one, or the first with a note."""
@@ -77,6 +91,8 @@ class Task:
     labels: bool = True
     agreement: bool = True
     """Whether two models can predict the same for a sample."""
+    options: tuple[str, ...] = ()
+    """What `--task-option` may decide."""
     architectures: tuple[str, ...] = ()
     """Endings of Hugging Face architectures that are for this task."""
 

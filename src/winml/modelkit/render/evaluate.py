@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from winml.modelkit.evaluation.metrics import Estimate, MetricEstimate
     from winml.modelkit.evaluation.result import EvalResult, EvaluatedModel
 
-_CORRELATIONS = ("pearson", "spearman")
+_AS_THEY_ARE = ("pearson", "spearman", "score", "total")
+"""Kinds of metrics that are no fractions, or of which only the user knows."""
+_DIGEST = len("sha256:") + 12
 _DISTANCE_HEAD = ("output", "cosine: min", "median", "max abs: max", "median", "SQNR dB: min", "median", "equal")
 _DISTANCE_NAMES = (
     "output", "smallest cosine", "median cosine", "largest difference", "median difference", "smallest SQNR",
@@ -37,9 +39,9 @@ def _headline(result: EvalResult) -> str:
 
 
 def _number(kind: str, value: float, *, signed: bool = False) -> str:
-    """A fraction in percent, a correlation as it is."""
+    """A fraction in percent, a correlation and a number of a custom metric as they are."""
     sign = "+" if signed else ""
-    return f"{value:{sign}.4f}" if kind in _CORRELATIONS else f"{100 * value:{sign}.2f}"
+    return f"{value:{sign}.4f}" if kind in _AS_THEY_ARE else f"{100 * value:{sign}.2f}"
 
 
 def _cell(found: Estimate | None, kind: str, *, signed: bool = False) -> str:
@@ -48,7 +50,7 @@ def _cell(found: Estimate | None, kind: str, *, signed: bool = False) -> str:
         return ""
     if found.value is None:
         return f"unknown: {found.reason}"
-    unit = "" if kind in _CORRELATIONS else " points" if signed else " %"
+    unit = "" if kind in _AS_THEY_ARE else " points" if signed else " %"
     value, interval = f"{_number(kind, found.value, signed=signed)}{unit}", found.interval
     if interval is None:
         return f"{value} (no interval: {found.reason})"
@@ -97,6 +99,14 @@ def _distance(result: EvalResult) -> list[str]:
     return [f"compared with {_where(result.reference)}", listed]
 
 
+def _metric_source(result: EvalResult) -> list[str]:
+    source = result.custom_metric
+    if source is None:
+        return []
+    file = "" if source.file is None else f" of {Path(source.file).name}"
+    return [f"  scored by {source.function}{file} ({(source.digest or 'its text is unknown')[:_DIGEST]})"]
+
+
 def _same_answers(result: EvalResult) -> list[str]:
     found = result.agreement
     return [] if found is None else [f"  same answers for {_cell(found, 'share')} of samples"]
@@ -114,7 +124,12 @@ def _change_lines(result: EvalResult) -> list[str]:
 
 def _checks(result: EvalResult) -> list[str]:
     words = {"within": "yes", "exceeded": "no", "inconclusive": "cannot tell"}
-    questions = {"min-metric": "at least", "max-drop": "dropped by at most", "min-agreement": "at least"}
+    questions = {
+        "min-metric": "at least",
+        "max-metric": "at most",
+        "max-drop": "dropped by at most",
+        "min-agreement": "at least",
+    }
     lines = []
     for c in result.checks:
         needed = "" if c.needed is None else f"; about {c.needed} samples would decide"
@@ -127,5 +142,5 @@ def _checks(result: EvalResult) -> list[str]:
 
 def evaluate_text(result: EvalResult) -> str:
     """Metrics with their intervals, then the comparison with the reference, then the checks."""
-    parts = (_metrics, _change_lines, _same_answers, _distance, _checks)
+    parts = (_metric_source, _metrics, _change_lines, _same_answers, _distance, _checks)
     return "\n".join([_headline(result), *(line for part in parts for line in part(result))])

@@ -11,7 +11,7 @@ from winml.modelkit.cli.completion.protocol import Answer
 EVALUATION_TASKS = (
     "image-classification", "text-classification", "sentence-similarity", "question-answering", "token-classification",
     "object-detection", "image-segmentation", "automatic-speech-recognition", "zero-shot-image-classification",
-    "zero-shot-classification", "outputs",
+    "zero-shot-classification", "binary-classification", "text-recognition", "outputs",
 )  # fmt: skip
 """The tasks of `evaluation/all_tasks.py`, which imports numpy; a test compares."""
 
@@ -182,6 +182,7 @@ METAVARS: dict[str, Values] = {
     "FILE.npz": list_files,
     "FILE.html": list_files,
     "FILE|NAME": list_files,
+    "NAME|FILE.py:NAME": list_files,
     "PATH": list_files,
     "DATA": list_files,
     "DIR": list_folders,

@@ -20,10 +20,17 @@ if TYPE_CHECKING:
     from winml.modelkit.evaluation.result import EvalResult, EvaluatedModel
 
 _CORRELATIONS = ("pearson", "spearman")
+_AS_THEY_ARE = (*_CORRELATIONS, "score", "total")
+"""Kinds of metrics that are no fractions, or of which only the user knows."""
 _MOST_OUTPUTS = 30
 _MOST_CLASSES = 20
 _WORST = ("exceeded", "inconclusive", "within")
-_QUESTIONS = {"min-metric": "at least", "max-drop": "dropped by at most", "min-agreement": "at least"}
+_QUESTIONS = {
+    "min-metric": "at least",
+    "max-metric": "at most",
+    "max-drop": "dropped by at most",
+    "min-agreement": "at least",
+}
 _ANSWERS = {"within": "held", "exceeded": "not held", "inconclusive": "open: the samples do not decide it"}
 _LOOKS = {"within": ("good", " ✓"), "exceeded": ("bad", " ✗"), "inconclusive": ("open", " ~")}
 
@@ -97,7 +104,7 @@ class _Form:
 
 def _form(result: EvalResult, metric: str) -> _Form:
     found = result.metrics.get(metric)
-    return _Form(found is None or found.kind not in _CORRELATIONS)
+    return _Form(found is None or found.kind not in _AS_THEY_ARE)
 
 
 def _answer(result: EvalResult) -> str:
@@ -161,7 +168,7 @@ def _limits(result: EvalResult) -> tuple[Block, ...]:
 
 def _metrics(result: EvalResult) -> tuple[Block, ...]:
     """Metrics in percent, then correlations; a metric with a least value has a picture with that line."""
-    limits = {check.metric: check for check in result.checks if check.check == "min-metric"}
+    limits = {check.metric: check for check in result.checks if check.check in ("min-metric", "max-metric")}
     known = [name for name, found in result.metrics.items() if found.value is not None]
     figures: list[Block] = [_metric_figure(result, [name], f"metric-{slug(name)}", limits[name])
                             for name in known if name in limits]  # fmt: skip
@@ -184,8 +191,11 @@ def _metric_figure(result: EvalResult, names: Sequence[str], figure: str, check:
     if reference is not None:
         sentence += f"; the reference has {form.text(reference.metrics.get(names[0]))}"
     sentence += "."
-    axis = "%, with intervals" if form.fraction else "correlation, with intervals"
-    line = None if check is None else (form.factor * check.limit, f"at least {_limit(check, result)}")
+    unit = "correlation" if result.metrics[names[0]].kind in _CORRELATIONS else names[0]
+    axis = "%, with intervals" if form.fraction else f"{unit}, with intervals"
+    line = None
+    if check is not None:
+        line = (form.factor * check.limit, f"{_QUESTIONS[check.check]} {_limit(check, result)}")
     title = "Metrics" if len(names) > 1 else names[0]
     return Figure(figure, title, sentence,
                   lambda width: dot_figure(rows, axis, sentence, width, line=line, log=False),
@@ -408,6 +418,14 @@ def _facts(result: EvalResult) -> Facts:
         ("digest of the data", data.digest or "unknown"),
         ("samples", used),
     ]
+    if result.custom_metric is not None:
+        source = result.custom_metric
+        file = "" if source.file is None else f" of {source.file}"
+        pairs.append(("scored by", f"{source.function}{file} ({source.digest or 'its text is unknown'})"))
+    for name, text in (result.task_options or {}).items():
+        pairs.append((f"option {name}", text))
+    for name, output in (result.state or {}).items():
+        pairs.append((f"state {name}", f"from output {output} of the step before"))
     if data.columns:
         pairs.append(("columns", ", ".join(f"{name} from {column}" for name, column in data.columns.items())))
     if result.fixed_dims:
