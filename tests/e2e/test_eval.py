@@ -75,7 +75,8 @@ def test_a_limit_inside_the_interval_cannot_be_told_and_the_value_alone_can() ->
 @pytest.mark.parametrize("task", [name for name in task_zoo.CASES if name != "image-classification"])
 def test_every_task_runs_from_the_command_line(task: str, tmp_path: Path) -> None:
     case = task_zoo.CASES[task](tmp_path)
-    value = evaluated("-m", case.model, "--data", case.data, "--task", task, "--reference", case.model, *CPU)
+    options = [word for name, text in case.options.items() for word in ("--task-option", f"{name}={text}")]
+    value = evaluated("-m", case.model, "--data", case.data, "--task", task, "--reference", case.model, *CPU, *options)
     assert {n: m["value"] for n, m in value["metrics"].items()} == pytest.approx(case.metrics, abs=0.01)
     assert all(d["value"] == 0.0 for d in value["drop"].values())
     assert all(d["equal"] == d["runs"] > 0 for d in value["distance"])

@@ -53,7 +53,8 @@ def as_input(value: npt.NDArray[Any], spec: Input, where: str) -> npt.NDArray[An
             if spec.shape and isinstance(spec.shape[0], int) and spec.shape[0] > 1
             else None,
         )
-    return np.ascontiguousarray(shaped)
+    # numpy gives a single number a dimension here.
+    return np.ascontiguousarray(shaped).reshape(shaped.shape)
 
 
 def as_inputs(values: Mapping[str, npt.NDArray[Any]], specs: Sequence[Input], where: str) -> Arrays:

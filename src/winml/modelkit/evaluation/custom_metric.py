@@ -51,6 +51,8 @@ class CustomMetric:
     """Whether less is better, for all its numbers or for those with these names."""
     total: Callable[..., Any] | None = None
     """Makes one number, or several, of what the function noted about all samples."""
+    bounds: tuple[float, float] | None = None
+    """Between which every number of `total` lies."""
 
     def is_lower(self, name: str) -> bool:
         return self.lower if isinstance(self.lower, bool) else name in self.lower
@@ -107,7 +109,7 @@ def _run_file(path: Path, content: bytes) -> types.ModuleType:
 
 
 def make_metric(function: object, source: MetricSource | None = None) -> CustomMetric:
-    """A function with its attributes: `name`, `lower_is_better` and `total`."""
+    """A function with its attributes: `name`, `lower_is_better`, `total` and `bounds`."""
     if not callable(function):
         raise RequestError(
             f"a metric must be a function but is of type `{type(function).__name__}`", hint=f"a metric: {_CONTRACT}"
@@ -127,7 +129,19 @@ def make_metric(function: object, source: MetricSource | None = None) -> CustomM
     total = getattr(function, "total", None)
     if total is not None and not callable(total):
         raise RequestError(f"`total` of {_place(function, known)} must be a function but is {total!r:.80}")
-    return CustomMetric(function, "custom" if name == "<lambda>" else name, known, lower, total)
+    bounds = _read_bounds(getattr(function, "bounds", None), function, known)
+    return CustomMetric(function, "custom" if name == "<lambda>" else name, known, lower, total, bounds)
+
+
+def _read_bounds(given: Any, function: Callable[..., Any], source: MetricSource) -> tuple[float, float] | None:
+    if given is None:
+        return None
+    known = isinstance(given, tuple | list) and len(given) == 2 and all(isinstance(n, int | float) for n in given)
+    if not known or not (math.isfinite(given[1] - given[0]) and given[0] < given[1]):
+        raise RequestError(
+            f"`bounds` of {_place(function, source)} must be the lowest and the highest value but is {given!r:.80}"
+        )
+    return float(given[0]), float(given[1])
 
 
 def _find_source(function: Callable[..., Any]) -> MetricSource:
@@ -156,7 +170,9 @@ def score_outputs(
     if metric.total is not None:
         records = Records(made, lambda kept: _totals(metric, kept))
         names = tuple(_totals(metric, made))
-        metrics = tuple(Metric(name, "total", RECORDS, lower=metric.is_lower(name)) for name in names)
+        metrics = tuple(
+            Metric(name, "total", RECORDS, lower=metric.is_lower(name), bounds=metric.bounds) for name in names
+        )
         series: dict[str, tuple[Any, ...]] = {RECORDS: records}
     else:
         names = tuple(made[0]) if made else ()

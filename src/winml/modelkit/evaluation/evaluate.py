@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from pathlib import Path
 
 from winml.modelkit.building.model_argument import ModelArgument, model_argument
-from winml.modelkit.core.config import DataSection, EvalSection
+from winml.modelkit.core.config import RANDOM, DataSection, EvalSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import (
     Interrupted,
@@ -85,6 +85,8 @@ def evaluate(request: EvalRequest, on_event: OnEvent) -> EvalResult:
     request, data = _complete_request(request, model.evaluation)
     _check_limits(request)
     data = sizes.random_data(data, model.path, given=request.dims)
+    if data.source != RANDOM:
+        data = replace(data, dims={**data.dims, **request.dims})  # of a state, which the data does not hold
     chosen = targets.choose(model.target, request.target, request.ep, request.device)
     resolved = chosen.resolved
     on_event(TargetChosen(resolved.target))

@@ -59,6 +59,8 @@ class Metric:
     """With a ratio: the series that `series` is a part of; of two, the mean of their sums."""
     lower: bool = False
     """Whether less is better."""
+    bounds: Limits | None = None
+    """Of a total: the lowest and the highest value that it can have; None where that is unknown."""
 
 
 def check_direction(metric: Metric, *, least: bool, most: bool) -> None:
@@ -202,7 +204,7 @@ def _together(
 
 def _bounds(metric: Metric) -> Limits | None:
     if metric.kind == "total":
-        return None
+        return metric.bounds
     # More words can be wrong than there are.
     return (0.0, math.inf) if metric.lower else (-math.inf if metric.kind == "ratio" else 0.0, 1.0)
 
@@ -227,6 +229,8 @@ def _total_scale(metric: Metric, count: int, *of: corpus.Of) -> float:
     """How far an unseen sample could move a metric: by all of it, where its scale is the user's own."""
     if metric.kind != "total":
         return 1.0
+    if metric.bounds is not None:
+        return metric.bounds[1] - metric.bounds[0]
     return max((abs(value) for one in of if (value := one(range(count))) is not None), default=0.0) or 1.0
 
 

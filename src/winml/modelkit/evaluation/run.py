@@ -51,7 +51,7 @@ class _Data:
             self._task, self._asked.data, self.inputs, self._folder, custom=self._asked.custom, steps=bool(state.pairs)
         )
         inputs = next(iter(self.dataset)).inputs
-        zeros = zero_state(state.pairs, specs, inputs) if state.pairs else {}
+        zeros = zero_state(state.pairs, specs, inputs, self._asked.data.dims) if state.pairs else {}
         self.state = replace(state, zeros=zeros)
         return {**inputs, **zeros}
 

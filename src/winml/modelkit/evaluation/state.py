@@ -115,11 +115,20 @@ def check_outputs(pairs: Mapping[str, str], inputs: Sequence[InputSpec], outputs
             )
 
 
-def zero_state(pairs: Mapping[str, str], inputs: Sequence[InputSpec], first: Arrays) -> Arrays:
-    """Zeros for the inputs of a state; open dimensions have the size that the other inputs give them, a batch 1."""
+def zero_state(
+    pairs: Mapping[str, str], inputs: Sequence[InputSpec], first: Arrays, given: Mapping[str, int]
+) -> Arrays:
+    """Zeros for the inputs of a state.
+
+    Open dimensions have the size that the user or the other inputs give them; the only one of an input that is left is
+    its batch, wherever it stands.
+    """
     others = [spec for spec in inputs if spec.name not in pairs]
     held = [spec for spec in inputs if spec.name in pairs]
-    known = symbol_sizes(others, first)
+    known = {**symbol_sizes(others, first), **given}
+    for spec in held:
+        left = {dim for dim in name_dims(spec.name, spec.shape) if isinstance(dim, str) and dim not in known}
+        known.update(dict.fromkeys(left, 1) if len(left) == 1 else {})
     sizes = resolve_dims(held, InputRequest(dims={n: s for n, s in known.items() if n in _symbols(held)}))
     return {
         spec.name: np.zeros(
