@@ -14,7 +14,7 @@ import pytest
 import model_zoo
 import task_zoo
 import winml.modelkit as wk
-from winml.modelkit.core.config import DataSection
+from winml.modelkit.core.config import DataSection, read_config
 from winml.modelkit.core.errors import CheckFailed, DataError, ModelkitError, RequestError, UnavailableError
 from winml.modelkit.core.measurement import Arm, SessionSection
 from winml.modelkit.core.target import Target
@@ -235,6 +235,14 @@ def test_a_file_that_has_no_metric_is_an_error_before_anything_runs(
         metric_file.write_text(content, encoding="utf-8")
     with pytest.raises(error, match=says):
         load_metric(str(metric_file.parent / text))
+
+
+def test_no_document_can_name_a_metric(tmp_path: Path) -> None:
+    section = {"task": "binary-classification", "data": {"source": "x.npz"}}
+    assert read_config({"eval": section}).eval is not None
+    for key in ("metric", "custom", "custom_metric"):
+        with pytest.raises(RequestError, match=key):
+            read_config({"eval": {**section, key: "evil.py:score"}})
 
 
 def test_a_metric_must_be_callable() -> None:
