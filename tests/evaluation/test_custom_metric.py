@@ -14,7 +14,7 @@ import pytest
 import model_zoo
 import task_zoo
 import winml.modelkit as wk
-from winml.modelkit.core.config import DataSection, read_config
+from winml.modelkit.core.config import SCHEMA, DataSection, read_config
 from winml.modelkit.core.errors import CheckFailed, DataError, ModelkitError, RequestError, UnavailableError
 from winml.modelkit.core.measurement import Arm, SessionSection
 from winml.modelkit.core.target import Target
@@ -239,10 +239,10 @@ def test_a_file_that_has_no_metric_is_an_error_before_anything_runs(
 
 def test_no_document_can_name_a_metric(tmp_path: Path) -> None:
     section = {"task": "binary-classification", "data": {"source": "x.npz"}}
-    assert read_config({"eval": section}).eval is not None
+    assert read_config({"schema": SCHEMA, "eval": section}).eval is not None
     for key in ("metric", "custom", "custom_metric"):
         with pytest.raises(RequestError, match=key):
-            read_config({"eval": {**section, key: "evil.py:score"}})
+            read_config({"schema": SCHEMA, "eval": {**section, key: "evil.py:score"}})
 
 
 def test_a_metric_must_be_callable() -> None:

@@ -169,7 +169,7 @@ def score_outputs(
         made.append(value if metric.total else _read_scores(metric, value, f"for {sample.where}", made))
     if metric.total is not None:
         records = Records(made, lambda kept: _totals(metric, kept))
-        names = tuple(_totals(metric, made))
+        names = tuple(_totals(metric, made)) if made else ()
         metrics = tuple(
             Metric(name, "total", RECORDS, lower=metric.is_lower(name), bounds=metric.bounds) for name in names
         )
