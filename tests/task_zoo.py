@@ -280,7 +280,7 @@ def _binary(folder: Path) -> Case:
     folder.mkdir(exist_ok=True, parents=True)
     scores, labels = [0.9, 0.8, 0.3, 0.6, 0.2, 0.1, 0.4, 0.7], [1, 1, 1, 0, 0, 0, 0, 1]
     np.savez(folder / "data.npz", x=np.asarray(scores, np.float32)[:, None], label=labels)
-    # Made with scikit-learn 1.7: roc_auc_score, f1_score, precision_score, recall_score.
+    # By hand: at 0.5 three of four ones are found and one zero is taken for one; 14 of 16 pairs are in order.
     right = {"accuracy": 0.75, "auc": 0.875, "f1": 0.75, "precision": 0.75, "recall": 0.75}
     return Case(model_zoo.saved(gate(), folder / "model.onnx"), folder / "data.npz", right)
 
