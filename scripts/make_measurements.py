@@ -144,6 +144,24 @@ def accuracy() -> str:
     return f"{_table(head, rows)}\n\nValues: {_link(path)}."
 
 
+def custom_metrics() -> str:
+    """Models of packages, each held to a limit: the metric, the drop, and how the gate ended."""
+    path = BENCHMARKS / "results" / "custom_metrics.json"
+    found = json.loads(path.read_text(encoding="utf-8"))
+    rows = []
+    for row in found["rows"]:
+        model, metric, variant, limit = row["name"].split(" | ")
+        *numbers, code = row["values"]
+        value, low, high = numbers[:3]
+        drop = "" if len(numbers) == 3 else "{:.4f} ({:.4f} … {:.4f})".format(*numbers[3:])
+        rows.append(
+            [model, metric, variant, f"{value:.4f} ({low:.4f} … {high:.4f})", drop, f"`{limit}`", f"{code:.0f}"]
+        )
+    head = ["model", "metric", "variant", "value, 95 %", "drop, 90 %", "limit", "exit"]
+    packages = ", ".join(f"`{package}`" for package in found["conditions"]["packages"].values())
+    return f"{_table(head, rows)}\n\nPackages: {packages}. Again: `{found['command']}`. Values: {_link(path)}."
+
+
 def catalog() -> str:
     """Which models build at their real dimensions."""
     path = BENCHMARKS / "catalog" / "results.jsonl"
@@ -193,6 +211,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "search": search,
     "simulation": simulation,
     "accuracy": accuracy,
+    "custom_metrics": custom_metrics,
     "catalog": catalog,
     "recipes": recipes,
     "walk": walk,

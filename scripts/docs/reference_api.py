@@ -30,6 +30,7 @@ COMMANDS = {
 OPTIONS = {
     "all_targets": "--all",
     "columns": "--column",
+    "task_options": "--task-option",
     "dims": "--dim",
     "inputs": "--input-data",
     "int_ranges": "--int-range",

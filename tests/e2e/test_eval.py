@@ -75,7 +75,8 @@ def test_a_limit_inside_the_interval_cannot_be_told_and_the_value_alone_can() ->
 @pytest.mark.parametrize("task", [name for name in task_zoo.CASES if name != "image-classification"])
 def test_every_task_runs_from_the_command_line(task: str, tmp_path: Path) -> None:
     case = task_zoo.CASES[task](tmp_path)
-    value = evaluated("-m", case.model, "--data", case.data, "--task", task, "--reference", case.model, *CPU)
+    options = [word for name, text in case.options.items() for word in ("--task-option", f"{name}={text}")]
+    value = evaluated("-m", case.model, "--data", case.data, "--task", task, "--reference", case.model, *CPU, *options)
     assert {n: m["value"] for n, m in value["metrics"].items()} == pytest.approx(case.metrics, abs=0.01)
     assert all(d["value"] == 0.0 for d in value["drop"].values())
     assert all(d["equal"] == d["runs"] > 0 for d in value["distance"])
@@ -267,3 +268,36 @@ def test_the_task_that_was_guessed_is_told(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({**config, "architectures": ["BertForTokenClassification"]}))
     value = evaluated("-m", case.model, "--data", case.data, *CPU)
     assert "task `token-classification`, because config.json names `BertForTokenClassification`" in value["notes"]
+
+
+def test_a_custom_metric_prints_beside_the_json_and_is_on_the_page(tmp_path: Path) -> None:
+    metric, out, page = tmp_path / "my_metric.py", tmp_path / "eval.json", tmp_path / "page.html"
+    metric.write_text(
+        "def score(outputs, sample):\n"
+        "    print('judging')\n"
+        "    wrong = outputs['logits'].argmax() != sample.label\n"
+        "    return {'<b>loss': 3.0 * wrong, 'prediction': int(outputs['logits'].argmax())}\n"
+        "score.lower_is_better = True\n",
+        encoding="utf-8",
+    )
+    args = ("--sample", *CPU, "--samples", "40", "--reference", sample.MODEL, "--metric", f"{metric}:score")
+    result = winml("eval", *args, "--max-metric", "2", "--max-drop", "0.9", "-o", out, "--json")
+    assert result.returncode == 0, result.stderr
+    value = json.loads(result.stdout)  # and nothing else
+    assert "judging" in result.stderr
+    assert value["custom_metric"]["function"] == "score"
+    assert [check["check"] for check in value["checks"]] == ["max-metric", "max-drop"]
+    assert value["agreement"]["value"] == 1.0
+    assert winml("report", out, "-o", page).returncode == 0
+    text = page.read_text(encoding="utf-8")
+    assert "scored by" in text
+    assert value["custom_metric"]["digest"] in text
+    assert "<b>loss" not in text
+    failed(winml("eval", *args, "--max-metric", "-1"), 5)
+
+
+def test_limits_of_metrics_of_a_task_are_fractions() -> None:
+    for option in ("--min-metric", "--max-metric"):
+        assert f"`{option}` is a fraction" in failed(winml("eval", "--sample", *CPU, option, "99"), 2)
+    assert "has no maximum" in failed(winml("eval", "--sample", *CPU, "--max-metric", "0.5"), 2)
+    assert "no option `blank`" in failed(winml("eval", "--sample", *CPU, "--task-option", "blank=1"), 2)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from winml.modelkit.core.errors import DataError
+from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.data.samples import Sample
+from winml.modelkit.evaluation import corpus
 from winml.modelkit.evaluation.all_tasks import TASKS
 from winml.modelkit.evaluation.labels import class_names
 from winml.modelkit.evaluation.question_answering import normalize, token_f1
@@ -178,3 +179,65 @@ def test_a_question_without_an_answer_is_refused(gold: Any) -> None:
 def test_ready_inputs_cannot_be_answered() -> None:
     with pytest.raises(DataError, match="needs texts"):
         scored("question-answering", [{"start_logits": [[0]], "end_logits": [[0]]}], Sample({}, "a"))
+
+
+def test_one_number_is_a_probability_until_one_lies_outside_0_to_1() -> None:
+    scorer = TASKS["binary-classification"].scorer(Setting(("y",), None))
+    first = scorer.score(Sample({}, 1), [{"y": np.asarray([[0.3]])}])
+    assert (first.values["right"], first.prediction) == (0.0, 0)
+    scorer.score(Sample({}, 0), [{"y": np.asarray([[-2.0]])}])
+    assert [scored.values["right"] for scored in scorer.finish(complete=True)] == [1.0, 1.0]  # type: ignore[attr-defined]
+    assert "read as a logit, because some of its numbers lie outside" in scorer.notes[0]
+
+
+@pytest.mark.parametrize(("options", "right"), [({}, 1.0), ({"threshold": "0.7"}, 0.0), ({"scores": "logit"}, 1.0)])
+def test_the_user_decides_threshold_and_reading(options: dict[str, str], right: float) -> None:
+    assert scored("binary-classification", [{"y": [0.6]}], Sample({}, 1), options=options).values["right"] == right
+
+
+@pytest.mark.parametrize("options", [{"threshold": "1"}, {"threshold": "x"}, {"scores": "odds"}, {"over": "first"}])
+def test_options_of_a_binary_output_are_checked(options: dict[str, str]) -> None:
+    with pytest.raises(RequestError):
+        TASKS["binary-classification"].scorer(Setting(("y",), None, None, options))
+
+
+@pytest.mark.parametrize(("label", "outputs"), [(2, [0.5]), ("yes", [0.5]), (None, [0.5]), (1, [0.1, 0.9])])
+def test_labels_are_0_or_1_and_an_output_is_one_number(label: Any, outputs: list[float]) -> None:
+    with pytest.raises(DataError):
+        scored("binary-classification", [{"y": outputs}], Sample({}, label))
+
+
+def test_ranks_count_equal_scores_half() -> None:
+    of = corpus.ranked_right([[0.5], [0.5], [0.2], [0.9]], [[1], [0], [0], [1]])
+    assert of(range(4)) == pytest.approx(3.5 / 4)
+    assert of([0, 1]) == 0.5
+    assert of([0, 3]) is None
+
+
+def _read(classes: list[int], count: int, **options: str) -> Any:
+    logits = np.eye(count, dtype=np.float32)[classes][None]
+    return scored("text-recognition", [{"y": logits}], Sample({}, "ab"), options=options)
+
+
+def test_an_alphabet_is_a_file_a_list_or_the_characters(tmp_path: Path) -> None:
+    lines, listed = tmp_path / "alphabet.txt", tmp_path / "alphabet.json"
+    lines.write_text("a\nb\n", encoding="utf-8")
+    listed.write_text(json.dumps(["a", "b"]), encoding="utf-8")
+    for alphabet in ("ab", str(lines), str(listed)):
+        assert _read([1, 1, 0, 2], 3, alphabet=alphabet).prediction == "ab"
+    assert _read([0, 1], 3, alphabet="ab", blank="-1").prediction == "ab"
+    assert _read([1, 3, 2], 4, alphabet="ab").prediction == "a b"  # a class more than that is the space
+    assert _read([1, 2], 3, alphabet="_ab").prediction == "ab"  # the alphabet has a place for the blank
+
+
+@pytest.mark.parametrize("options", [{}, {"alphabet": "a"}, {"alphabet": "abcdefgh"}, {"alphabet": "ab", "blank": "x"},
+                                     {"alphabet": "ab", "blank": "7"}])  # fmt: skip
+def test_an_alphabet_that_does_not_fit_is_refused(options: dict[str, str]) -> None:
+    with pytest.raises(RequestError):
+        _read([1, 2], 3, **options)
+
+
+def test_text_that_the_alphabet_lacks_is_noted() -> None:
+    scorer = TASKS["text-recognition"].scorer(Setting(("y",), None, None, {"alphabet": "ab"}))
+    scorer.score(Sample({}, "axb"), [{"y": np.eye(3, dtype=np.float32)[[1, 2]][None]}])
+    assert "1 labels have characters that the alphabet lacks" in scorer.notes[-1]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from winml.modelkit.api.arguments import (
     at_least,
@@ -193,8 +193,11 @@ def evaluate(
     dims: Dims | None = None,
     shapes: Shapes | None = None,
     output_name: str | None = None,
-    metric: str | None = None,
+    task_options: Mapping[str, str | float] | None = None,
+    state: Mapping[str, str] | None = None,
+    metric: str | Callable[..., Any] | None = None,
     min_metric: float | None = None,
+    max_metric: float | None = None,
     max_drop: float | None = None,
     min_agreement: float | None = None,
     judge: Literal["interval", "value"] = "interval",
@@ -209,7 +212,8 @@ def evaluate(
 ) -> EvalResult:
     """Measure the accuracy of a model on the target itself, alone or against a reference.
 
-    `min_metric`, `max_drop` and `min_agreement` raise `CheckFailed` when they are not met.
+    `metric` is the name of one of the task's, a function `score(outputs, sample)` of your own, or `FILE.py:NAME`.
+    `min_metric`, `max_metric`, `max_drop` and `min_agreement` raise `CheckFailed` when they are not met.
     """
     at_least(1, threads=threads)
     at_least(0, max_drop=max_drop)
@@ -217,10 +221,15 @@ def evaluate(
     one_of(("interval", "value"), judge=judge)
     needs(data, "data", samples=samples, columns=columns, processor=processor, length=length)
     with calling(on_event, progress, EvaluateProgress) as call:
+        from winml.modelkit.evaluation.custom_metric import load_metric, make_metric, names_file
         from winml.modelkit.evaluation.evaluate import EvalRequest
         from winml.modelkit.evaluation.evaluate import evaluate as run
         from winml.modelkit.evaluation.result import Judging
 
+        named = metric if isinstance(metric, str) and not names_file(metric) else None
+        custom = None
+        if metric is not None and named is None:
+            custom = load_metric(metric) if isinstance(metric, str) else make_metric(metric)
         request = EvalRequest(
             model=call.model(model),
             data=call.data(data, samples=samples, columns=columns, processor=processor, length=length, seed=seed),
@@ -228,7 +237,10 @@ def evaluate(
             target=target,
             reference=None if reference is None else call.model(reference),
             reference_target=reference_target,
-            judging=Judging(metric, min_metric, max_drop, judge, min_agreement),
+            judging=Judging(named, min_metric, max_drop, judge, min_agreement, max_metric),
+            custom=custom,
+            task_options={name: str(value) for name, value in (task_options or {}).items()},
+            state=dict(state or {}),
             output=output_name,
             threads=threads,
             ep_options=options_of(ep_options),

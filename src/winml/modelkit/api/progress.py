@@ -245,6 +245,8 @@ class EvaluateProgress(StageProgress):
                 return Step(f"opening the {self._role}")
             case report.SamplesDone():
                 return Step(f"{self._role}: sample", event.done, event.total)
+            case report.SamplesScoring():
+                return Step(f"{self._role}: scoring with {event.function}")
         return super().say(event)
 
 

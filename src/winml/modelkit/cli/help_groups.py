@@ -31,7 +31,10 @@ HEADINGS: Headings = {
         "--exclude-op-types --nodes --exclude-nodes",
     ),
     "Data": ("--data --samples", "--column --processor --length --output-name"),
-    "Accuracy": ("--reference --max-drop --min-agreement --min-metric", "--reference-target --metric --judge"),
+    "Accuracy": (
+        "--reference --max-drop --min-agreement --min-metric --metric",
+        "--reference-target --max-metric --judge --task-option --state",
+    ),
     "Graph": ("--level --compile", "--no-optimize --enable --disable --opset --allow-unsupported"),
     "Compiling": ("--compiler --embed", "--qnn-sdk-root"),
     "Measuring": (

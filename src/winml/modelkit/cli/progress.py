@@ -188,6 +188,8 @@ class EvalProgress(LineProgress):
             case report.SamplesDone():
                 doing = f"{self._role}: sample {event.done} of {event.total}"
                 self.step(doing, done=event.done, total=event.total)
+            case report.SamplesScoring():
+                self.begin(f"{self._role}: scoring with {event.function}")
             case report.OutputsComparing():
                 self.begin("comparing the outputs of both")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.limits import read_sample
-from winml.modelkit.graph.inputs import Dim, Input
+from winml.modelkit.graph.inputs import Arrays, Dim, Input
 from winml.modelkit.graph.npz import read_header
 from winml.modelkit.graph.sizes import name_dims
 
@@ -85,4 +86,38 @@ def as_input(value: npt.NDArray[Any], spec: Input, where: str) -> npt.NDArray[An
             if spec.shape and isinstance(spec.shape[0], int) and spec.shape[0] > 1
             else None,
         )
-    return np.ascontiguousarray(shaped)
+    # numpy gives a single number a dimension here.
+    return np.ascontiguousarray(shaped).reshape(shaped.shape)
+
+
+def as_inputs(values: Mapping[str, npt.NDArray[Any]], specs: Sequence[Input], where: str) -> Arrays:
+    """The values of one run."""
+    return {spec.name: as_input(values[spec.name], spec, where) for spec in specs}
+
+
+def as_steps(values: Mapping[str, npt.NDArray[Any]], specs: Sequence[Input], where: str) -> list[Arrays]:
+    """The values of one run after the other: the first dimension of an array counts steps.
+
+    An array with fewer dimensions than its input (and one that has none) is the same in every step.
+    """
+    counts = {spec.name: len(values[spec.name]) for spec in specs if _has_steps(values[spec.name], spec)}
+    if len(set(counts.values())) > 1:
+        words = ", ".join(f"`{name}` {count}" for name, count in counts.items())
+        raise DataError(f"{where} has different numbers of steps: {words}")
+    count = next(iter(counts.values()), 0)
+    if not count:
+        raise DataError(
+            f"{where} is not a sequence: no array has a dimension for its steps",
+            hint="the first dimension of a sample counts the steps, as in an array [samples, steps, ...]",
+        )
+    return [
+        {
+            spec.name: as_input(values[spec.name][step] if spec.name in counts else values[spec.name], spec, where)
+            for spec in specs
+        }
+        for step in range(count)
+    ]
+
+
+def _has_steps(value: npt.NDArray[Any], spec: Input) -> bool:
+    return value.ndim >= max(1, len(spec.shape))

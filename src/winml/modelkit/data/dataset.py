@@ -112,6 +112,16 @@ def _kind(source: str, path: Path) -> str:
     return path.suffix.lower()
 
 
+def list_columns(section: DataSection) -> tuple[str, ...]:
+    """Names of the arrays or columns that data has; none for data without names."""
+    path = _path(section.source, "joined")
+    kind = _kind(section.source, path)
+    with _readable():
+        if kind == ".npz":
+            return npz.list_arrays(path)
+        return tables.list_columns(path) if kind in (".csv", ".tsv", ".jsonl") else ()
+
+
 def _digest(section: DataSection, kind: str, found: SampleSource) -> str:
     return digest.of_json(
         {
@@ -130,20 +140,22 @@ def open_dataset(
     inputs: Sequence[Input],
     *,
     model_folder: Path | None,
-    labels: bool,
+    labels: bool | None,
     form: Form = "joined",
+    steps: bool = False,
 ) -> Dataset:
     """The data of a section for a model with these inputs; every sample fits it with batch dimension 1.
 
-    With `labels` every sample has one, as the data has it. `model_folder` is where the tokenizer or image
-    processor is unless the section names another folder.
+    With `labels` every sample has one, as the data has it; None takes one where the data has it. `model_folder` is
+    where the tokenizer or image processor is unless the section names another folder. With `steps` a sample is a
+    sequence of ready inputs.
     """
     path = _path(section.source, form)
     kind = _kind(section.source, path)
     folder = Path(section.processor) if section.processor is not None else model_folder
     with _readable():
         read = OWN_READERS.get((form, kind), READERS[kind])
-        found = read(SampleRequest(section, path, inputs, folder, labels, form))
+        found = read(SampleRequest(section, path, inputs, folder, labels, form, steps))
     if not found.count:
         raise DataError(f"`{section.source}` has no samples")
     content = _digest(section, kind, found)

@@ -83,11 +83,12 @@ def read(wanted: SampleRequest) -> SampleSource:
             f"supported extensions: {', '.join(sorted(endings))}"
         )  # fmt: skip
         raise DataError(f"`{folder}` has no {what}", hint=hint)
-    classes = [_class(folder, path) for path in found] if wanted.labels else []
+    labelled = wanted.labels or (wanted.labels is None and all(path.parent != folder for path in found))
+    classes = [_class(folder, path) for path in found] if labelled else []
     kind = _kind(wanted, classes)
     indices = (
         choose_stratified(classes, section.limit, section.seed)
-        if wanted.labels
+        if labelled
         else choose(len(found), section.limit, section.seed)
     )
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.limits import check_sample
 from winml.modelkit.core.plain_text import shell_word
-from winml.modelkit.data.arrays import as_input
+from winml.modelkit.data.arrays import as_inputs, as_steps
 from winml.modelkit.data.samples import DATA, Sample, SampleRequest, SampleSource
 from winml.modelkit.data.selection import choose
 from winml.modelkit.graph.npz import StoredArray, headers, open_archive, read_header
@@ -32,6 +32,10 @@ _MAX_SAMPLES = 20_000_000
 def _arrays(path: Path) -> dict[str, StoredArray]:
     with open_archive(path) as archive:
         return headers(archive)
+
+
+def list_arrays(path: Path) -> tuple[str, ...]:
+    return tuple(_arrays(path))
 
 
 def _check(arrays: Sequence[StoredArray], path: Path) -> None:
@@ -59,12 +63,14 @@ def _rows(
             yield np.frombuffer(row, array.dtype).reshape(array.shape[1:])
 
 
-def _label_name(arrays: dict[str, StoredArray], wanted: SampleRequest) -> str:
+def _label_name(arrays: dict[str, StoredArray], wanted: SampleRequest) -> str | None:
     given = wanted.section.columns.get("label")
     names = (given,) if given else LABELS
-    for name in names:
+    for name in names if wanted.labels is not False else ():
         if name in arrays:
             return name
+    if not wanted.labels and (given is None or wanted.labels is False):
+        return None
     raise DataError(
         f"`{wanted.path}` has no labels: no array `{'` or `'.join(names)}`",
         hint=f"it has: {', '.join(arrays) or 'none'}; name the labels with `--column label=ARRAY`",
@@ -80,7 +86,8 @@ def _inputs(arrays: dict[str, StoredArray], wanted: SampleRequest, ending: str) 
             word = shell_word(f"{spec.name}=ARRAY")
             raise DataError(
                 f"`{wanted.path}` has no array for input `{spec.name}`: no `{name}`",
-                hint=f"it has: {', '.join(arrays) or 'none'}; name it with `--column {word}`",
+                hint=f"it has: {', '.join(arrays) or 'none'}; name it with `--column {word}`"
+                + (f", or `--state {shell_word(f'{spec.name}=OUTPUT')}` where it is a state" if wanted.steps else ""),
             )
         taken[spec.name] = arrays[name]
     return taken
@@ -101,7 +108,8 @@ def read(wanted: SampleRequest) -> SampleSource:
     """Samples from arrays named like the inputs, and `label` or `labels`; the first dimension counts samples."""
     arrays = _arrays(wanted.path)
     runs = [_inputs(arrays, wanted, ending) for ending in (("", PAIR) if wanted.form == "apart" else ("",))]
-    label = arrays[_label_name(arrays, wanted)] if wanted.labels else None
+    named = _label_name(arrays, wanted)
+    label = None if named is None else arrays[named]
     used = [a for run in runs for a in run.values()] + ([label] if label else [])
     _check(used, wanted.path)
     indices = choose(_count(used, wanted.path), wanted.section.limit, wanted.section.seed)
@@ -112,10 +120,12 @@ def read(wanted: SampleRequest) -> SampleSource:
             for index in indices:
                 values = {name: next(row) for name, row in rows.items()}
                 where = f"sample {index} of `{wanted.path}`"
-                made = [
-                    {spec.name: as_input(values[run[spec.name].name], spec, where) for spec in wanted.inputs}
-                    for run in runs
-                ]
+                given = [{spec.name: values[run[spec.name].name] for spec in wanted.inputs} for run in runs]
+                made = (
+                    as_steps(given[0], wanted.inputs, where)
+                    if wanted.steps
+                    else [as_inputs(run, wanted.inputs, where) for run in given]
+                )
                 yield Sample(made[0], values[label.name].tolist() if label else None, tuple(made[1:]), where=where)
 
     columns = {spec.name: runs[0][spec.name].name for spec in wanted.inputs}

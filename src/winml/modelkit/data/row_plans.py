@@ -16,7 +16,7 @@ from winml.modelkit.core.json_text import parse_json
 from winml.modelkit.core.limits import read_sample
 from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.core.suggest import did_you_mean
-from winml.modelkit.data.arrays import as_input
+from winml.modelkit.data.arrays import as_inputs, as_steps
 from winml.modelkit.data.audio import speech_encoder, takes_speech
 from winml.modelkit.data.images import decode_image, image_encoder, takes_images
 from winml.modelkit.data.prompts import prompt_encoder
@@ -137,16 +137,18 @@ def array_of(row: Row, column: str, spec: Input, where: str) -> npt.NDArray[Any]
     except ValueError as error:
         raise DataError(f"`{column}` of {where} is not an array of numbers: {error}") from error
     # Text has no way to tell 1 from 1.0.
-    return as_input(
-        array.astype(np.float64) if array.dtype.kind in "iu" and spec.dtype.startswith("float") else array, spec, where
-    )
+    return array.astype(np.float64) if array.dtype.kind in "iu" and spec.dtype.startswith("float") else array
 
 
 def by_input(wanted: SampleRequest, columns: dict[str, str]) -> RowPlan:
     """Values that are inputs as they stand."""
 
     def encode(row: Row, where: str) -> Sample:
-        return Sample({spec.name: array_of(row, columns[spec.name], spec, where) for spec in wanted.inputs})
+        given = {spec.name: array_of(row, columns[spec.name], spec, where) for spec in wanted.inputs}
+        if not wanted.steps:
+            return Sample(as_inputs(given, wanted.inputs, where))
+        first, *later = as_steps(given, wanted.inputs, where)
+        return Sample(first, more=tuple(later))
 
     return RowPlan(encode, columns)
 
@@ -270,6 +272,11 @@ _BY_FORM: dict[Form, Callable[[SampleRequest, Columns], RowPlan]] = {
 
 def plan_for(wanted: SampleRequest, columns: Columns, classes: Callable[[], tuple[str, ...]]) -> RowPlan:
     """What the form requires; else ready inputs where every input has its column, else what the model takes."""
+    if wanted.steps and any(columns.find(spec.name) is None for spec in wanted.inputs):
+        raise DataError(
+            f"`{wanted.path}` has no column for some input of a model that is run over sequences",
+            hint=f"sequences are ready inputs: a column for each of {', '.join(i.name for i in wanted.inputs)}",
+        )
     if wanted.form == "prompts":
         return _by_prompts(wanted, columns, classes)
     if wanted.form in _BY_FORM:

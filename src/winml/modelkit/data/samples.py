@@ -42,7 +42,8 @@ class Sample:
     inputs: Arrays
     label: Any = None
     more: tuple[Arrays, ...] = ()
-    """Inputs of further runs that belong to it: the second text of a pair, later windows of a long context."""
+    """Inputs of further runs that belong to it: the second text of a pair, later windows of a long context, later steps
+    of a sequence."""
     context: str | None = None
     spans: tuple[Spans, ...] = ()
     """With a context: one entry per run."""
@@ -70,8 +71,11 @@ class SampleRequest:
     inputs: Sequence[Input]
     folder: Path | None
     """Where the tokenizer or the image processor is looked for."""
-    labels: bool
+    labels: bool | None
+    """Whether samples need a label; None takes one where the data has it."""
     form: Form = "joined"
+    steps: bool = False
+    """Whether a sample is a sequence: an array has one more dimension than its input, the first."""
 
 
 @dataclass(frozen=True)

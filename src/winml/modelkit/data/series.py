@@ -122,7 +122,7 @@ def by_series(wanted: SampleRequest, columns: Columns) -> RowPlan:
     spec, column = _past(wanted), columns.need("values")
 
     def encode(row: Row, where: str) -> Sample:
-        given = array_of(row, column, spec, where)
+        given = as_input(array_of(row, column, spec, where), spec, where)
         return Sample({**_inputs(wanted, spec, given[0].astype(np.float64), where), spec.name: given})
 
     return RowPlan(encode, {"values": column})

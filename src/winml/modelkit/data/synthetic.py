@@ -13,6 +13,8 @@ from winml.modelkit.data.samples import Sample, SampleRequest, SampleSource
 from winml.modelkit.graph.inputs import Input, InputRequest, synthetic
 from winml.modelkit.store import digest
 
+STEPS = 8
+"""Of a random sequence."""
 COUNT = 32
 """Samples when no limit says how many."""
 
@@ -27,7 +29,9 @@ def read(wanted: SampleRequest) -> SampleSource:
 
     def samples() -> Iterator[Sample]:
         for index in range(count):
-            yield Sample(synthetic(wanted.inputs, replace(asked, seed=(seed, index))), where=f"random sample {index}")
+            seeds = [(seed, index, step) for step in range(STEPS)] if wanted.steps else [(seed, index)]
+            first, *later = (synthetic(wanted.inputs, replace(asked, seed=one)) for one in seeds)
+            yield Sample(first, more=tuple(later), where=f"random sample {index}")
 
     # The shapes are the model's, which has a digest of its own, and a stage before may have fixed some of them.
     given = [part for part in (section.ranges, section.dims) if part]

@@ -90,6 +90,11 @@ def _count(path: Path) -> tuple[int, list[str]]:
     return count, names
 
 
+def list_columns(path: Path) -> tuple[str, ...]:
+    """The columns of the first row."""
+    return tuple(next(_rows(path), {}))
+
+
 def _pick_rows(path: Path, indices: Sequence[int]) -> Iterator[tuple[Row, str]]:
     """The rows with these ascending numbers, and how to name them in errors."""
     wanted = iter(indices)
@@ -110,7 +115,9 @@ def read(wanted: SampleRequest) -> SampleSource:
         raise DataError(f"`{path}` has no samples")
     columns = Columns(wanted, names)
     plan = plan_rows(wanted, columns, lambda: _classes(path, columns.need("label")))
-    label = columns.need("label") if wanted.labels and not plan.complete else None
+    label = None
+    if not plan.complete:
+        label = columns.need("label") if wanted.labels else columns.find("label") if wanted.labels is None else None
     indices = choose(count, section.limit, section.seed)
 
     def samples() -> Iterator[Sample]:

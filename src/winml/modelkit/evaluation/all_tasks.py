@@ -12,6 +12,7 @@ from winml.modelkit.core.tasks import find_task
 from winml.modelkit.data import processor
 from winml.modelkit.evaluation import (
     audio_classification,
+    binary_classification,
     depth_estimation,
     document_question_answering,
     fill_mask,
@@ -30,6 +31,7 @@ from winml.modelkit.evaluation import (
     sentence_similarity,
     speech_recognition,
     text_classification,
+    text_recognition,
     text_to_audio,
     time_series,
     token_classification,
@@ -72,6 +74,8 @@ TASKS: dict[str, Task] = {
     "keypoint-detection": keypoint_detection.TASK,
     "document-question-answering": document_question_answering.TASK,
     "visual-question-answering": visual_question_answering.TASK,
+    "binary-classification": binary_classification.TASK,
+    "text-recognition": text_recognition.TASK,
     "outputs": outputs.TASK,
 }
 
@@ -91,6 +95,8 @@ def choose_task(name: str | None, section: DataSection, folder: Path | None) -> 
 
     A task without a metric here is judged by its outputs alone, which the note says.
     """
+    if name == outputs.CUSTOM.name:
+        return outputs.CUSTOM, None
     if name is None and section.source == RANDOM:
         return TASKS["outputs"], None
     own = _own_class(folder)

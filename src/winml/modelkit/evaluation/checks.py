@@ -20,7 +20,7 @@ Limits = tuple[float, float]
 class Check:
     """A limit, and whether it is held."""
 
-    check: Literal["min-metric", "max-drop", "min-agreement"]
+    check: Literal["min-metric", "max-metric", "max-drop", "min-agreement"]
     metric: str
     limit: float
     by: By
@@ -43,7 +43,7 @@ def _hold_below(limits: Limits | None, limit: float) -> Answer:
 
 
 def judge_drop(found: Estimate, limit: float, by: By) -> Answer:
-    """Exceeded when the data show a drop above the limit, within when they rule one out."""
+    """Exceeded when the data show a drop, or a metric, above the limit, within when they rule one out."""
     return _hold_below(_limits(found, by), limit)
 
 

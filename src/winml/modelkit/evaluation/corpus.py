@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from winml.modelkit.core.statistics import mean, t_quantile
@@ -100,6 +102,51 @@ def precision(records: Sequence[Any], *, loose: bool) -> Of:
     """COCO's average precision; `loose` for the least overlap alone."""
     ranking, overlaps = Ranking(records), range(1 if loose else len(OVERLAPS))
     return lambda kept: ranking.precision(kept, overlaps)
+
+
+def ranked_right(scores: Sequence[Sequence[float]], labels: Sequence[Sequence[int]]) -> Of:
+    """The area under the ROC curve: how often a 1 has a higher score than a 0, where equal scores count half."""
+    # Ranked once, asked for many parts of the samples: each score with its sample and its label, in ascending order.
+    ranked = sorted(
+        (score, index, label)
+        for index, (mine, theirs) in enumerate(zip(scores, labels, strict=True))
+        for score, label in zip(mine, theirs, strict=True)
+    )
+
+    def of(kept: Sequence[int]) -> float | None:
+        chosen, zeros, ones, right = set(kept), 0, 0, 0.0
+        for _, equal in groupby(ranked, key=itemgetter(0)):
+            mine = [label for _, index, label in equal if index in chosen]
+            high = sum(mine)
+            right += high * (zeros + (len(mine) - high) / 2.0)
+            ones, zeros = ones + high, zeros + len(mine) - high
+        return right / (ones * zeros) if ones and zeros else None
+
+    return of
+
+
+Totals = Callable[[Sequence[Any]], Mapping[str, float | None]]
+"""Metrics by name, of what was noted about some samples."""
+
+
+class Records(tuple[Any, ...]):
+    """What a custom metric noted about each sample, with its function that makes numbers of many."""
+
+    totals: Totals
+
+    def __new__(cls, items: Iterable[Any], totals: Totals) -> Records:
+        made = super().__new__(cls, items)
+        made.totals = totals
+        return made
+
+    def first(self, count: int) -> Records:
+        return Records(self[:count], self.totals)
+
+
+def total(records: Sequence[Any], name: str) -> Of:
+    """A metric of the user's own function."""
+    assert isinstance(records, Records)
+    return lambda kept: records.totals([records[index] for index in kept]).get(name)
 
 
 def jackknife(of: Of, count: int, *, level: float) -> float | None:

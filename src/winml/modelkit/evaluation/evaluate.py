@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 from dataclasses import field, replace
 from pathlib import Path
 
 from winml.modelkit.building.model_argument import ModelArgument, model_argument
-from winml.modelkit.core.config import DEFAULT, DataSection, EvalSection
+from winml.modelkit.core.config import DEFAULT, RANDOM, DataSection, EvalSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import (
     Interrupted,
@@ -26,8 +27,18 @@ from winml.modelkit.ep import options
 from winml.modelkit.ep import probing as targets
 from winml.modelkit.ep.targets import Resolved
 from winml.modelkit.ep.trust import NOTHING, Trust
+from winml.modelkit.evaluation.custom_metric import CustomMetric, score_outputs
 from winml.modelkit.evaluation.distance_report import DistanceReport, DistanceRequest, SavedOutputs
-from winml.modelkit.evaluation.report import OutputsComparing, Role, RunArguments, RunReport, RunStarted, WorkerEvent
+from winml.modelkit.evaluation.metrics import Metric, check_direction
+from winml.modelkit.evaluation.report import (
+    OutputsComparing,
+    Role,
+    RunArguments,
+    RunReport,
+    RunStarted,
+    SamplesScoring,
+    WorkerEvent,
+)
 from winml.modelkit.evaluation.result import EvalResult, Judging, Side, make_result, raise_for_checks
 from winml.modelkit.session.arm import arm_arguments
 from winml.modelkit.worker.client import Worker
@@ -61,13 +72,21 @@ class EvalRequest:
     """File for the outputs of the model and its reference."""
     timeout_s: float | None = None
     trust: Trust = NOTHING
+    custom: CustomMetric | None = None
+    """The user's own metric; no document can name one."""
+    task_options: dict[str, str] = field(default_factory=dict)
+    state: dict[str, str] = field(default_factory=dict)
+    """Input -> output that it takes over from the step before."""
 
 
 def evaluate(request: EvalRequest, on_event: OnEvent) -> EvalResult:
     """Evaluate; a check that fails is raised."""
     model = model_argument(request.model, on_event, trust=request.trust.with_typed(request.ep_options))
     request, data = _complete_request(request, model.evaluation)
+    _check_limits(request)
     data = sizes.random_data(data, model.path, given=request.dims)
+    if data.source != RANDOM:
+        data = replace(data, dims={**data.dims, **request.dims})  # of a state, which the data does not hold
     chosen = targets.choose(model.target, request.target, request.ep, request.device)
     resolved = chosen.resolved
     on_event(TargetChosen(resolved.target))
@@ -90,7 +109,15 @@ def _keeping(judging: Judging, candidate: Side, runs: _Runs) -> Iterator[None]:
     try:
         yield
     except (ModelkitError, KeyboardInterrupt) as error:
-        alone = make_result(replace(judging, max_drop=None, min_agreement=None), candidate, None, None, runs.warnings)
+        alone = make_result(
+            replace(judging, max_drop=None, min_agreement=None),
+            candidate,
+            None,
+            None,
+            runs.warnings,
+            custom_metric=runs.metric_source,
+            task_options=runs.task_options,
+        )
         if isinstance(error, KeyboardInterrupt):
             raise Interrupted("interrupted; the model without its reference is in the result", result=alone) from error
         error.result = alone
@@ -108,7 +135,21 @@ def _answer(
     stopped = any(side.report.stopped for side in (candidate, reference) if side is not None)
     if stopped and not candidate.report.predictions:
         raise Interrupted("interrupted")
-    result = make_result(request.judging, candidate, reference, distance, warnings, kept_in=request.save_outputs)
+    if request.custom is not None and candidate.report.metrics:
+        judging = request.judging
+        check_direction(
+            candidate.report.metrics[0], least=judging.min_metric is not None, most=judging.max_metric is not None
+        )
+    result = make_result(
+        request.judging,
+        candidate,
+        reference,
+        distance,
+        warnings,
+        kept_in=request.save_outputs,
+        custom_metric=None if request.custom is None else request.custom.source,
+        task_options=request.task_options,
+    )
     if stopped:
         raise Interrupted("interrupted; what was evaluated is in the result", result=result)
     raise_for_checks(result)
@@ -143,6 +184,25 @@ def _complete_request(request: EvalRequest, built: EvalSection | None) -> tuple[
     return request, request.data
 
 
+def _check_limits(request: EvalRequest) -> None:
+    """Raise for limits that no metric can have; the numbers of a custom metric may lie anywhere."""
+    judging, custom = request.judging, request.custom
+    limits = {"--min-metric": judging.min_metric, "--max-metric": judging.max_metric, "--max-drop": judging.max_drop}
+    for option, limit in limits.items():
+        if limit is None:
+            continue
+        low = 0.0 if option == "--max-drop" else -1.0
+        if not math.isfinite(limit) or (option == "--max-drop" and limit < 0.0):
+            raise RequestError(f"`{option}` must be a number that a metric can have but got {limit:g}")
+        if custom is None and not (low <= limit < 1.0 or (option != "--max-drop" and limit == 1.0)):
+            raise RequestError(
+                f"`{option}` is a fraction from {low:g} to 1 but got {limit:g}", hint="0.01 is one percentage point"
+            )
+    if custom is not None and isinstance(custom.lower, bool):
+        known = Metric(custom.name, "score", custom.name, lower=custom.lower)
+        check_direction(known, least=judging.min_metric is not None, most=judging.max_metric is not None)
+
+
 def _check_saving(request: EvalRequest) -> None:
     """Check before anything runs that the outputs can be saved afterwards."""
     if request.save_outputs is None:
@@ -167,6 +227,8 @@ class _Runs:
         self._folder = folder
         self._on_event = on_event
         self.compares = request.reference is not None or request.reference_target is not None
+        self.metric_source = None if request.custom is None else request.custom.source
+        self.task_options = request.task_options
         self.warnings: list[str] = []
 
     def candidate(self, resolved: Resolved) -> Side:
@@ -201,12 +263,18 @@ class _Runs:
         return self._run("reference", name, args, resolved)
 
     def _run(self, role: Role, name: str, args: RunArguments, resolved: Resolved) -> Side:
-        saved = self._folder / role if self.compares else None
+        custom = self._request.custom
+        saved = self._folder / role if self.compares or custom is not None else None
         number, runs = (2 if role == "reference" else 1), (2 if self.compares else 1)
         self._on_event(RunStarted(role=role, number=number, runs=runs))
         with Worker(preload=PRELOAD, python=resolved.installed.python) as worker:
             what = f"running `{Path(args.arm.model).name}` on {resolved.target}"
             report = self._report(worker, replace(args, save=None if saved is None else str(saved)), what)
+        if custom is not None:
+            assert saved is not None
+            self._on_event(SamplesScoring(function=custom.source.function))
+            folder = Path(args.data.processor or args.folder)
+            report = score_outputs(custom, report, saved, args.data, folder)
         if self._data.source != DEFAULT:
             # As the user wrote it; of default data the worker knows the file.
             report = replace(report, data=replace(report.data, source=self._data.source))
@@ -257,9 +325,21 @@ class _Runs:
             metric=request.judging.metric,
             limits=request.judging.limits,
             least=request.judging.min_metric is not None,
+            most=request.judging.max_metric is not None,
             output=request.output,
             reference=self.compares,
+            custom=request.custom is not None,
+            task_options={name: _absolute(text) for name, text in request.task_options.items()},
+            state=request.state,
         )
+
+
+def _absolute(text: str) -> str:
+    """The value of an option as another folder understands it: a file by its whole path."""
+    try:
+        return str(Path(text).absolute()) if Path(text).is_file() else text
+    except (OSError, ValueError):
+        return text  # no name that the system takes
 
 
 def measure_distance(candidate: Side, reference: Side, *, keep: str | None = None) -> DistanceReport:

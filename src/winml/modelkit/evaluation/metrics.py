@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from winml.modelkit.core.dataclass import dataclass
+from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.intervals import (
     bootstrap_interval,
     correlation_difference_interval,
@@ -37,9 +38,11 @@ MIN_SAMPLES = 8
 """Samples that an interval of a metric of all samples together needs."""
 
 Kind = Literal[
-    "share", "mean", "number", "pearson", "spearman", "ratio", "perplexity", "r2", "mean_iou", "map", "map_50", "pq"
+    "share", "mean", "number", "pearson", "spearman", "ratio", "perplexity", "r2", "mean_iou", "map", "map_50", "pq",
+    "auc", "score", "total",
 ]  # fmt: skip
-"""`mean` is of numbers from 0 to 1, `number` of numbers on a scale of their own: errors, decibels."""
+"""`mean` is of numbers from 0 to 1, `number` of numbers on a scale of their own: errors, decibels; `score` and `total`
+are what a custom metric gives."""
 Series = Mapping[str, Sequence[Any]]
 """What each sample gives, by name: numbers, which are 0 and 1 for a share, or records of classes."""
 Limits = tuple[float, float]
@@ -50,7 +53,7 @@ _CORRELATIONS: dict[str, Callable[[Sequence[float], Sequence[float]], float | No
 }
 
 
-_TOGETHER = ("ratio", "perplexity", "r2", "mean_iou", "map", "map_50", "pq")
+_TOGETHER = ("ratio", "perplexity", "r2", "mean_iou", "map", "map_50", "pq", "auc", "total")
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,20 @@ class Metric:
     """With a ratio: the series that `series` is a part of; of two, the mean of their sums."""
     lower: bool = False
     """Whether less is better."""
+    bounds: Limits | None = None
+    """Of a total: the lowest and the highest value that it can have; None where that is unknown."""
+
+
+def check_direction(metric: Metric, *, least: bool, most: bool) -> None:
+    """Raise for a minimum of a metric that is better when it is lower, and the other way round."""
+    if least and metric.lower:
+        raise RequestError(
+            f"`{metric.name}` is better when it is lower, so it has no minimum", hint="`--max-metric` is its limit"
+        )
+    if most and not metric.lower:
+        raise RequestError(
+            f"`{metric.name}` is better when it is higher, so it has no maximum", hint="`--min-metric` is its limit"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,6 +158,32 @@ def _of_scale(values: Sequence[float], scale: float, method: str, level: float) 
     return _estimate(value, (value - half, value + half), count, SCALED, level=level)
 
 
+def _is_binary(*series: Sequence[float]) -> bool:
+    return all(value in (0.0, 1.0) for values in series for value in values)
+
+
+def _scale(*series: Sequence[float]) -> float:
+    """By how much the score of a sample could change: 1 for numbers from 0 to 1, else as far as scores lie apart."""
+    values = [value for one in series for value in one]
+    low, high = min(values), max(values)
+    if low >= 0.0 and high <= 1.0:
+        return 1.0
+    return high - low or max(abs(low), abs(high))
+
+
+def _score(values: Sequence[float]) -> Estimate:
+    """The mean of numbers on any scale; zeros and ones are a share."""
+    if _is_binary(values):
+        return share(values)
+    value, count = mean(values), len(values)
+    if not _constant(values):
+        return _estimate(value, bootstrap_interval(values, level=LEVEL), count, "bootstrap")
+    if 0.0 <= value <= 1.0:
+        return _mean(values)
+    unseen = _scale(values) * wilson_interval(0.0, count, level=LEVEL)[1]
+    return _estimate(value, (value - unseen, value + unseen), count, "wilson")
+
+
 def _correlation(metric: Metric, series: Series) -> Estimate:
     values, gold = series[metric.series], series[GOLD]
     method, by_rank = f"fisher-{metric.kind}", metric.kind == "spearman"
@@ -154,6 +197,10 @@ def _correlation(metric: Metric, series: Series) -> Estimate:
 
 
 def _of(metric: Metric, series: Series) -> corpus.Of:
+    if metric.kind == "total":
+        return corpus.total(series[metric.series], metric.name)
+    if metric.kind == "auc":
+        return corpus.ranked_right(series[metric.series], series[metric.over[0]])
     if metric.kind == "ratio":
         return corpus.ratio(series[metric.series], [series[name] for name in metric.over])
     if metric.kind == "perplexity":
@@ -183,9 +230,18 @@ def _why_unknown(metric: Metric, series: Series) -> str:
 
 
 def _together(
-    of: corpus.Of, count: int, bounds: Limits | None, level: float = LEVEL, *, reason: str = _NOTHING
+    of: corpus.Of,
+    count: int,
+    bounds: Limits | None,
+    level: float = LEVEL,
+    *,
+    scale: float = 1.0,
+    reason: str = _NOTHING,
 ) -> Estimate:
-    """A metric of all samples together; where no sample changes it, one unseen sample sets the interval."""
+    """A metric of all samples together; where no sample changes it, one unseen sample sets the interval.
+
+    `scale` is how far an unseen sample could lie away; `reason` is why there is no value, where there is none.
+    """
     value = of(range(count))
     if value is None:
         return _estimate(None, None, count, "jackknife", reason)
@@ -195,13 +251,15 @@ def _together(
     if half is None:
         return _estimate(value, None, count, "jackknife", "all there is to find is in a few samples")
     method = "jackknife" if half else "wilson"
-    half = half or wilson_interval(0.0, count, level=level)[1]
+    half = half or scale * wilson_interval(0.0, count, level=level)[1]
     low, high = value - half, value + half
     limits = (low, high) if bounds is None else (max(low, min(bounds[0], value)), min(high, max(bounds[1], value)))
     return _estimate(value, limits, count, method, level=level)
 
 
-def _bounds(metric: Metric) -> Limits:
+def _bounds(metric: Metric) -> Limits | None:
+    if metric.kind == "total":
+        return metric.bounds
     # More words can be wrong than there are.
     return (0.0, math.inf) if metric.lower else (-math.inf if metric.kind in ("ratio", "r2") else 0.0, 1.0)
 
@@ -214,12 +272,24 @@ def estimate(metric: Metric, series: Series) -> MetricEstimate:
 def _estimate_metric(metric: Metric, series: Series) -> Estimate:
     if metric.kind in _TOGETHER:
         of, count = _of(metric, series), len(series[metric.series])
-        return _together(of, count, _bounds(metric), reason=_why_unknown(metric, series))
+        scale = _total_scale(metric, count, of)
+        return _together(of, count, _bounds(metric), scale=scale, reason=_why_unknown(metric, series))
+    if metric.kind == "score":
+        return _score(series[metric.series])
     if metric.kind == "share":
         return share(series[metric.series])
     if metric.kind == "number":
         return _number(series[metric.series])
     return _mean(series[metric.series]) if metric.kind == "mean" else _correlation(metric, series)
+
+
+def _total_scale(metric: Metric, count: int, *of: corpus.Of) -> float:
+    """How far an unseen sample could move a metric: by all of it, where its scale is the user's own."""
+    if metric.kind != "total":
+        return 1.0
+    if metric.bounds is not None:
+        return metric.bounds[1] - metric.bounds[0]
+    return max((abs(value) for one in of if (value := one(range(count))) is not None), default=0.0) or 1.0
 
 
 def _share_drop(reference: Sequence[float], candidate: Sequence[float]) -> Estimate:
@@ -232,12 +302,21 @@ def _share_drop(reference: Sequence[float], candidate: Sequence[float]) -> Estim
     return replace(found, worse=worse, better=better)
 
 
-def _mean_drop(reference: Sequence[float], candidate: Sequence[float]) -> Estimate:
+def _score_drop(reference: Sequence[float], candidate: Sequence[float], *, lower: bool) -> Estimate:
+    if not _is_binary(reference, candidate):
+        worse, better = (candidate, reference) if lower else (reference, candidate)
+        return _mean_drop(worse, better, scale=_scale(reference, candidate))
+    if not lower:
+        return _share_drop(reference, candidate)
+    return _share_drop([1.0 - value for value in reference], [1.0 - value for value in candidate])
+
+
+def _mean_drop(reference: Sequence[float], candidate: Sequence[float], *, scale: float = 1.0) -> Estimate:
     differences = [r - c for r, c in zip(reference, candidate, strict=True)]
     count, value = len(differences), mean(differences)
     if _constant(differences):
         # No spread to resample: as much as a kind of sample could differ that was not met in `count`.
-        unseen = wilson_interval(0.0, count, level=DROP_LEVEL)[1]
+        unseen = scale * wilson_interval(0.0, count, level=DROP_LEVEL)[1]
         return _estimate(value, (value - unseen, value + unseen), count, "wilson", level=DROP_LEVEL)
     limits = bootstrap_interval(differences, level=DROP_LEVEL)
     return _estimate(value, limits, count, "paired-bootstrap", level=DROP_LEVEL)
@@ -277,7 +356,8 @@ def _together_drop(metric: Metric, reference: Series, candidate: Series) -> Esti
             return None
         return after - before if metric.lower else before - after
 
-    found = _together(difference, len(candidate[metric.series]), None, DROP_LEVEL)
+    count = len(candidate[metric.series])
+    found = _together(difference, count, None, DROP_LEVEL, scale=_total_scale(metric, count, first, second))
     return replace(found, method="paired-jackknife") if found.method == "jackknife" else found
 
 
@@ -296,4 +376,6 @@ def _estimate_drop(metric: Metric, reference: Series, candidate: Series) -> Esti
         return _number_drop(first, second, lower=metric.lower)
     if metric.kind == "mean":
         return _mean_drop(first, second)
+    if metric.kind == "score":
+        return _score_drop(first, second, lower=metric.lower)
     return _share_drop(first, second)

@@ -1,4 +1,4 @@
-"""Outputs alone: no labels and no metric, only how far they are from those of a reference."""
+"""Outputs alone: no labels and no metric, only how far they are from those of a reference, or a custom metric."""
 
 from __future__ import annotations
 
@@ -31,3 +31,13 @@ TASK = Task(
     labels=False,
     agreement=False,
 )
+
+CUSTOM = Task(
+    name="custom",
+    summary="outputs that a custom metric judges",
+    metrics=(),
+    scorer=_scorer,
+    labels=False,
+    agreement=False,
+)
+"""With a custom metric, where no task says what a sample is; not a task that could be named without one."""

@@ -6,6 +6,7 @@ Without numpy: the parent process reads it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Any, Literal
 
 from winml.modelkit.core.config import DataSection
@@ -33,6 +34,26 @@ class DataFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MetricSource:
+    """Where a custom metric comes from."""
+
+    function: str
+    file: str | None
+    """None for a function that no file holds, as one typed at a prompt."""
+    digest: Digest | None
+    """Of the file; of the text of the function where that is all there is; None where its text is unknown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelInput:
+    """An input as the runtime reports it."""
+
+    name: str
+    type: str
+    shape: tuple[int | str | None, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunArguments:
     """What a worker runs over data."""
 
@@ -46,6 +67,13 @@ class RunArguments:
     """Whether there are limits that a metric is held to."""
     least: bool
     """Whether one of them is a least value."""
+    most: bool = False
+    """Whether one of them is a greatest value."""
+    custom: bool = False
+    """Whether samples are scored afterwards by the user's own function: the task says only what a sample is."""
+    task_options: Mapping[str, str] = field(default_factory=dict)
+    state: Mapping[str, str] = field(default_factory=dict)
+    """Input -> output that it takes over from the step before."""
     output: str | None = None
     reference: bool
     """Whether the outputs are compared with those of a reference."""
@@ -73,6 +101,12 @@ class RunReport:
     fixed_dims: Mapping[str, int]
     weights_at_risk: int | None
     environment: Environment
+    inputs: tuple[ModelInput, ...] = ()
+    """Inputs that samples are made for; those that hold the state of a recurrent model are not among them."""
+    state: Mapping[str, str] = field(default_factory=dict)
+    """Input -> output, of a model that was run over sequences."""
+    custom: bool = False
+    """Whether the scores are those of a custom metric."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +130,13 @@ class SamplesDone(Event):
     event: Literal["progress"] = "progress"
     done: int
     total: int
+
+
+@dataclass(frozen=True)
+class SamplesScoring(Event):
+    """A custom metric scores the samples that were run."""
+
+    function: str
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,13 @@ from winml.modelkit.core.errors import CheckFailed, RunFailedError
 from winml.modelkit.core.placement import Placement
 from winml.modelkit.core.result import CommandResult
 from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import key
 from winml.modelkit.evaluation import checks
 from winml.modelkit.evaluation.checks import Check
+from winml.modelkit.evaluation.corpus import Records
 from winml.modelkit.evaluation.distance_report import DistanceReport, KeptArray, OutputDistance
 from winml.modelkit.evaluation.metrics import Estimate, MetricEstimate, estimate, estimate_drop, share
-from winml.modelkit.evaluation.report import DataFacts, RunReport
+from winml.modelkit.evaluation.report import DataFacts, MetricSource, RunReport
 from winml.modelkit.session.notes import dims_notes, fallback_notes, saturation_notes, simulator_notes
 
 
@@ -31,11 +33,13 @@ class Judging:
     by: checks.By = "interval"
     min_agreement: float | None = None
     """The minimum median cosine of an output to the reference's."""
+    max_metric: float | None = None
+    """The maximum of a metric that is better when it is lower."""
 
     @property
     def limits(self) -> bool:
         """Whether a metric has a limit."""
-        return self.min_metric is not None or self.max_drop is not None
+        return any(limit is not None for limit in (self.min_metric, self.max_metric, self.max_drop))
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ class KeptFile:
 class Scores:
     series: Mapping[str, str | tuple[Any, ...]]
     """Scores per sample in the order of the data; zeros and ones are one text; for metrics of classes a record of each
-    class."""
+    class. What a custom metric notes about samples for a number of all of them is not kept."""
     predictions: tuple[Any, ...]
 
 
@@ -96,6 +100,11 @@ class EvalResult(CommandResult, EvaluatedModel):
     task: str
     metric: str | None
     """The metric that limits are for."""
+    custom_metric: MetricSource | None = key(omit=True)
+    """The user's own function that made the metrics."""
+    task_options: Mapping[str, str] | None = key(omit=True)
+    state: Mapping[str, str] | None = key(omit=True)
+    """Input -> output, of a model that was run over sequences."""
     reference: EvaluatedModel | None
     drop: Mapping[str, MetricEstimate] | None
     """By how much the model is worse than the reference: for wer its value minus the reference's, else the other way
@@ -117,13 +126,17 @@ def _scores(report: RunReport) -> Scores:
             # Zeros and ones as one text, anything else as it is.
             name: "".join("1" if v else "0" for v in values) if all(v in (0.0, 1.0) for v in values) else values
             for name, values in report.series.items()
+            if not isinstance(values, Records)
         },
         predictions=report.predictions,
     )
 
 
 def _take(report: RunReport, count: int) -> dict[str, tuple[Any, ...]]:
-    return {name: values[:count] for name, values in report.series.items()}
+    return {
+        name: values.first(count) if isinstance(values, Records) else values[:count]
+        for name, values in report.series.items()
+    }
 
 
 def _estimate_agreement(candidate: RunReport, reference: RunReport, count: int) -> Estimate | None:
@@ -157,7 +170,7 @@ def _warnings(side: Side, prefix: str) -> list[str]:
     ]
     if side.target.simulated:
         found += simulator_notes(report.added_options)
-    silent = sum(p is None for p in report.predictions) if report.metrics else 0
+    silent = 0 if report.custom or not report.metrics else sum(p is None for p in report.predictions)
     if silent:
         found.append(f"{silent} of {len(report.predictions)} samples gave NaN or nothing usable and count as wrong")
     return [f"{prefix}{text}" for text in found]
@@ -201,15 +214,21 @@ def _make_checks(
         )
     if metric is not None and judging.min_metric is not None:
         made.append(_check("min-metric", judging.min_metric, metrics.get(metric), metric, judging))
+    if metric is not None and judging.max_metric is not None:
+        made.append(_check("max-metric", judging.max_metric, metrics.get(metric), metric, judging))
     if metric is not None and judging.max_drop is not None:
         made.append(_check("max-drop", judging.max_drop, (drops or {}).get(metric), metric, judging))
     return tuple(made)
 
 
 def _check(
-    name: Literal["min-metric", "max-drop"], limit: float, found: Estimate | None, metric: str, judging: Judging
+    name: Literal["min-metric", "max-metric", "max-drop"],
+    limit: float,
+    found: Estimate | None,
+    metric: str,
+    judging: Judging,
 ) -> Check:
-    judge = checks.judge_drop if name == "max-drop" else checks.judge_metric
+    judge = checks.judge_metric if name == "min-metric" else checks.judge_drop
     answer: checks.Answer = "inconclusive" if found is None else judge(found, limit, judging.by)
     needed = checks.samples_needed(found, limit) if answer == "inconclusive" else None
     return Check(check=name, metric=metric, limit=limit, by=judging.by, answer=answer, needed=needed)
@@ -223,6 +242,8 @@ def make_result(
     warnings: Sequence[str],
     *,
     kept_in: str | None = None,
+    custom_metric: MetricSource | None = None,
+    task_options: Mapping[str, str] | None = None,
 ) -> EvalResult:
     """Metrics, drops, agreement and checks; `kept_in` is the file with outputs that were kept."""
     report = candidate.report
@@ -241,6 +262,9 @@ def make_result(
         **vars(described),
         task=report.task,
         metric=metric,
+        custom_metric=custom_metric,
+        task_options=dict(task_options) if task_options else None,
+        state=dict(report.state) or None,
         reference=None if reference is None else _describe(reference),
         drop=drops,
         agreement=agreement,
@@ -280,7 +304,8 @@ def sentence(check: Check, result: EvalResult) -> str:
         return f"agreement with the reference (median cosine) is {found}, the minimum is {limit}"
     if check.check == "max-drop":
         return f"{name} dropped by {_numbers((result.drop or {}).get(name))}, the limit is {limit}"
-    return f"{name} is {_numbers(result.metrics.get(name))}, the minimum is {limit}"
+    least = "maximum" if check.check == "max-metric" else "minimum"
+    return f"{name} is {_numbers(result.metrics.get(name))}, the {least} is {limit}"
 
 
 def raise_for_checks(result: EvalResult) -> None:

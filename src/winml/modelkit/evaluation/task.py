@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -41,7 +42,7 @@ class Scorer(Protocol):
 
 @runtime_checkable
 class LateScorer(Scorer, Protocol):
-    """Scores samples when all of them are there, because one is judged by the others."""
+    """Scores samples when all of them are there, because one is judged by the others, or only they say how."""
 
     def finish(self, *, complete: bool) -> Sequence[Scored]:
         """The score of each sample that is judged, in their order; `complete` unless the run was stopped."""
@@ -57,6 +58,10 @@ class Setting:
     """The folder of its config.json."""
     output: str | None = None
     """The output to judge, when the user named it."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """What the user decided with `--task-option`."""
+    steps: bool = False
+    """Whether the runs of a sample are the steps of a sequence."""
 
     def pick(self, *names: str) -> tuple[str, str | None]:
         """The output to judge: the named one, one with a usual name, the only one, or the first with a note."""
@@ -86,6 +91,8 @@ class Task:
     labels: bool = True
     agreement: bool = True
     """Whether two models can predict the same for a sample."""
+    options: tuple[str, ...] = ()
+    """What `--task-option` may decide."""
 
 
 def plain(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:

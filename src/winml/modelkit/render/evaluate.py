@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from winml.modelkit.evaluation.metrics import Estimate, MetricEstimate
     from winml.modelkit.evaluation.result import EvalResult, EvaluatedModel
 
+_DIGEST = len("sha256:") + 12
 _DISTANCE_HEAD = ("output", "cosine: min", "median", "max abs: max", "median", "SQNR dB: min", "median", "equal")
 _DISTANCE_NAMES = (
     "output", "smallest cosine", "median cosine", "largest difference", "median difference", "smallest SQNR",
@@ -97,6 +98,14 @@ def _distance(result: EvalResult) -> list[str]:
     return [f"compared with {_where(result.reference)}", listed]
 
 
+def _metric_source(result: EvalResult) -> list[str]:
+    source = result.custom_metric
+    if source is None:
+        return []
+    file = "" if source.file is None else f" of {Path(source.file).name}"
+    return [f"  scored by {source.function}{file} ({(source.digest or 'its text is unknown')[:_DIGEST]})"]
+
+
 def _same_answers(result: EvalResult) -> list[str]:
     found = result.agreement
     return [] if found is None else [f"  same answers for {_cell(found, 'share')} of samples"]
@@ -114,7 +123,12 @@ def _change_lines(result: EvalResult) -> list[str]:
 
 def _checks(result: EvalResult) -> list[str]:
     words = {"within": "yes", "exceeded": "no", "inconclusive": "cannot tell"}
-    questions = {"min-metric": "at least", "max-drop": "dropped by at most", "min-agreement": "at least"}
+    questions = {
+        "min-metric": "at least",
+        "max-metric": "at most",
+        "max-drop": "dropped by at most",
+        "min-agreement": "at least",
+    }
     lines = []
     for c in result.checks:
         needed = "" if c.needed is None else f"; about {c.needed} samples would decide"
@@ -127,5 +141,5 @@ def _checks(result: EvalResult) -> list[str]:
 
 def evaluate_text(result: EvalResult) -> str:
     """Metrics with their intervals, then the comparison with the reference, then the checks."""
-    parts = (_metrics, _change_lines, _same_answers, _distance, _checks)
+    parts = (_metric_source, _metrics, _change_lines, _same_answers, _distance, _checks)
     return "\n".join([_headline(result), *(line for part in parts for line in part(result))])

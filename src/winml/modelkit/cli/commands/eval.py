@@ -43,6 +43,7 @@ _AT_LEAST_1 = click.IntRange(min=1)
         "winml eval -m model.onnx --data photos/ --task image-classification --samples 1000 --target qnn/npu",
         "winml eval -m bert.onnx --data dev.csv --task text-classification --column text=sentence",
         "winml eval -m model.onnx --data random --target qnn/npu --reference-target cpu --min-agreement 0.9",
+        "winml eval -m int8.onnx --reference fp32.onnx --data test.npz --metric my_metric.py:score --max-drop 0.02",
     ),
     cls=Command,
     context_settings=HELP,
@@ -72,14 +73,27 @@ _AT_LEAST_1 = click.IntRange(min=1)
 @click.option("--length", type=_AT_LEAST_1, metavar="N", help="Tokens per text, for a model with dynamic length.")
 @size_options
 @click.option("--output-name", metavar="NAME", help="Output to judge (default: logits, or the first).")
-@click.option("--metric", metavar="NAME", help="Metric the limits are for (default: the task's first).")
-@click.option("--min-metric", type=click.FloatRange(-1, 1), metavar="X", help="Exit 5 when the metric is below X.")
 @click.option(
-    "--max-drop",
-    type=click.FloatRange(0, 1, max_open=True),
-    metavar="X",
-    help="Exit 5 when the metric dropped by more than X.",
+    "--task-option",
+    "task_options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Setting of the task: threshold, scores, over, alphabet, blank.",
 )
+@click.option(
+    "--state",
+    multiple=True,
+    metavar="INPUT=OUTPUT",
+    help="Input that takes over an output of the step before; a sample is a sequence (default: found by name).",
+)
+@click.option(
+    "--metric",
+    metavar="NAME|FILE.py:NAME",
+    help="Metric the limits are for (default: the task's first), or a function of your own.",
+)
+@click.option("--min-metric", type=float, metavar="X", help="Exit 5 when the metric is below X.")
+@click.option("--max-metric", type=float, metavar="X", help="Exit 5 when a metric that is better lower is above X.")
+@click.option("--max-drop", type=float, metavar="X", help="Exit 5 when the metric dropped by more than X.")
 @click.option(
     "--min-agreement",
     type=click.FloatRange(-1, 1),
@@ -106,14 +120,18 @@ _AT_LEAST_1 = click.IntRange(min=1)
 @output_options
 @json_option
 def command(model: str | None, sample: bool, output: str | None, overwrite: bool, as_json: bool, **given: Any) -> None:
+    import contextlib
+    import sys
+
     from winml.modelkit.cli.next_command import after_eval, model_option
     from winml.modelkit.cli.progress import EvalProgress
     from winml.modelkit.cli.results import ResultFile
     from winml.modelkit.evaluation.evaluate import evaluate
 
-    request = _request(resolve_model(model, sample), sample, given)
     result_file = ResultFile(output, overwrite=overwrite, as_json=as_json)
-    with result_file.keeping("eval", _show), EvalProgress() as progress:
+    # What a function of the user's prints is not part of the result.
+    with result_file.keeping("eval", _show), EvalProgress() as progress, contextlib.redirect_stdout(sys.stderr):
+        request = _request(resolve_model(model, sample), sample, given)
         result = evaluate(request, progress.on_event)
     result_file.write(result)
     if as_json:
@@ -140,9 +158,11 @@ def _show(result: EvalResult) -> None:
 def _request(model: str, sample: bool, given: dict[str, Any]) -> Any:
     from winml.modelkit.cli.option_values import sizes
     from winml.modelkit.ep.options import parse_pairs
+    from winml.modelkit.evaluation.custom_metric import load_metric, names_file
     from winml.modelkit.evaluation.evaluate import EvalRequest
     from winml.modelkit.evaluation.result import Judging
 
+    custom = load_metric(given["metric"]) if given["metric"] and names_file(given["metric"]) else None
     return EvalRequest(
         model=model,
         data=_data(sample, given),
@@ -153,8 +173,16 @@ def _request(model: str, sample: bool, given: dict[str, Any]) -> Any:
         reference=given["reference"],
         reference_target=given["reference_target"],
         judging=Judging(
-            given["metric"], given["min_metric"], given["max_drop"], given["judge"], given["min_agreement"]
+            None if custom else given["metric"],
+            given["min_metric"],
+            given["max_drop"],
+            given["judge"],
+            given["min_agreement"],
+            given["max_metric"],
         ),
+        custom=custom,
+        task_options=parse_pairs(given["task_options"], option="--task-option", example="threshold=0.4"),
+        state=parse_pairs(given["state"], option="--state", example="state=stateN"),
         output=given["output_name"],
         threads=given["threads"],
         ep_options=parse_pairs(given["ep_options"]),

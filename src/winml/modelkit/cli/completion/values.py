@@ -15,7 +15,7 @@ EVALUATION_TASKS = (
     "fill-mask", "multiple-choice", "reranking", "retrieval", "depth-estimation", "image-to-image",
     "image-feature-extraction", "time-series-forecasting", "time-series-classification", "time-series-regression",
     "text-to-audio", "instance-segmentation", "panoptic-segmentation", "mask-generation", "keypoint-detection",
-    "document-question-answering", "visual-question-answering", "outputs",
+    "document-question-answering", "visual-question-answering", "binary-classification", "text-recognition", "outputs",
 )  # fmt: skip
 """The tasks of `evaluation/all_tasks.py`, which imports numpy; a test compares."""
 
@@ -186,6 +186,7 @@ METAVARS: dict[str, Values] = {
     "FILE.npz": list_files,
     "FILE.html": list_files,
     "FILE|NAME": list_files,
+    "NAME|FILE.py:NAME": list_files,
     "PATH": list_files,
     "DATA": list_files,
     "DIR": list_folders,

@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 _MOST_OUTPUTS = 30
 _MOST_CLASSES = 20
 _WORST = ("exceeded", "inconclusive", "within")
-_QUESTIONS = {"min-metric": "at least", "max-drop": "dropped by at most", "min-agreement": "at least"}
+_QUESTIONS = {
+    "min-metric": "at least",
+    "max-metric": "at most",
+    "max-drop": "dropped by at most",
+    "min-agreement": "at least",
+}
 _ANSWERS = {"within": "held", "exceeded": "not held", "inconclusive": "open: the samples do not decide it"}
 _LOOKS = {"within": ("good", " ✓"), "exceeded": ("bad", " ✗"), "inconclusive": ("open", " ~")}
 
@@ -174,8 +179,8 @@ def _limits(result: EvalResult) -> tuple[Block, ...]:
 
 
 def _metrics(result: EvalResult) -> tuple[Block, ...]:
-    """Metrics in percent, then those on other scales; a metric with a least value has a picture with that line."""
-    limits = {check.metric: check for check in result.checks if check.check == "min-metric"}
+    """Metrics in percent, then those on other scales; a metric with a limit has a picture with that line."""
+    limits = {check.metric: check for check in result.checks if check.check in ("min-metric", "max-metric")}
     known = [name for name, found in result.metrics.items() if found.value is not None]
     figures: list[Block] = [_metric_figure(result, [name], f"metric-{slug(name)}", limits[name])
                             for name in known if name in limits]  # fmt: skip
@@ -197,7 +202,9 @@ def _metric_figure(result: EvalResult, names: Sequence[str], figure: str, check:
         sentence += f"; the reference has {form.text(reference.metrics.get(names[0]))}"
     sentence += "."
     axis = f"{form.axis}, with intervals"
-    line = None if check is None else (form.factor * check.limit, f"at least {_limit(check, result)}")
+    line = None
+    if check is not None:
+        line = (form.factor * check.limit, f"{_QUESTIONS[check.check]} {_limit(check, result)}")
     title = "Metrics" if len(names) > 1 else names[0]
     return Figure(figure, title, sentence,
                   lambda width: dot_figure(rows, axis, sentence, width, line=line, log=False),
@@ -417,6 +424,14 @@ def _facts(result: EvalResult) -> Facts:
         ("digest of the data", data.digest or "unknown"),
         ("samples", used),
     ]
+    if result.custom_metric is not None:
+        source = result.custom_metric
+        file = "" if source.file is None else f" of {source.file}"
+        pairs.append(("scored by", f"{source.function}{file} ({source.digest or 'its text is unknown'})"))
+    for name, text in (result.task_options or {}).items():
+        pairs.append((f"option {name}", text))
+    for name, output in (result.state or {}).items():
+        pairs.append((f"state {name}", f"from output {output} of the step before"))
     if data.columns:
         pairs.append(("columns", ", ".join(f"{name} from {column}" for name, column in data.columns.items())))
     if result.fixed_dims:
