@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from winml.modelkit.core.errors import DataError
-from winml.modelkit.graph.inputs import Input
+from winml.modelkit.graph.inputs import Input, form_of
 from winml.modelkit.graph.sizes import name_dims
 
 
@@ -37,10 +37,21 @@ def _convert_type(value: npt.NDArray[Any], spec: Input, where: str) -> npt.NDArr
     return typed
 
 
-def as_input(value: npt.NDArray[Any], spec: Input, where: str) -> npt.NDArray[Any]:
-    """The value as the model takes it, with a batch dimension of 1 where the model has one more than the sample."""
-    typed = _convert_type(value, spec, where)
+def as_input(value: npt.ArrayLike, spec: Input, where: str) -> Any:
+    """The value as the model takes it, with a batch dimension of 1 where the model has one more than the sample.
+
+    A single value of a table fills an input of any rank that holds one, as `[N, 1]` of a scikit-learn column. The
+    elements of a sequence lie along the first dimension of the sample.
+    """
+    form = form_of(spec)
+    if form.endswith("sequence"):
+        return [_convert_type(np.asarray(element), spec, where) for element in value]
+    typed = _convert_type(np.asarray(value), spec, where)
+    if form == "optional":
+        return typed
+    holds_one = not typed.ndim and all(dim == 1 or not isinstance(dim, int) for dim in spec.shape)
     shaped = typed[np.newaxis] if typed.ndim == len(spec.shape) - 1 else typed
+    shaped = typed.reshape((1,) * len(spec.shape)) if holds_one else shaped
     fits = shaped.ndim == len(spec.shape) and all(
         not isinstance(dim, int) or dim == size for dim, size in zip(spec.shape, shaped.shape, strict=True)
     )
@@ -52,4 +63,4 @@ def as_input(value: npt.NDArray[Any], spec: Input, where: str) -> npt.NDArray[An
             if spec.shape and isinstance(spec.shape[0], int) and spec.shape[0] > 1
             else None,
         )
-    return np.ascontiguousarray(shaped)
+    return np.asarray(shaped, order="C")  # `ascontiguousarray` gives a single number a dimension

@@ -16,6 +16,7 @@ from winml.modelkit.evaluation import (
     segmentation,
     sentence_similarity,
     speech_recognition,
+    tabular_classification,
     text_classification,
     token_classification,
     zero_shot,
@@ -34,6 +35,7 @@ TASKS: dict[str, Task] = {
     "automatic-speech-recognition": speech_recognition.TASK,
     "zero-shot-image-classification": zero_shot.IMAGE_TASK,
     "zero-shot-classification": zero_shot.TEXT_TASK,
+    "tabular-classification": tabular_classification.TASK,
     "outputs": outputs.TASK,
 }
 

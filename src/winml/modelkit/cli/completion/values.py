@@ -11,7 +11,7 @@ from winml.modelkit.cli.completion.protocol import Answer
 EVALUATION_TASKS = (
     "image-classification", "text-classification", "sentence-similarity", "question-answering", "token-classification",
     "object-detection", "image-segmentation", "automatic-speech-recognition", "zero-shot-image-classification",
-    "zero-shot-classification", "outputs",
+    "zero-shot-classification", "tabular-classification", "outputs",
 )  # fmt: skip
 """The tasks of `evaluation/all_tasks.py`, which imports numpy; a test compares."""
 
