@@ -14,6 +14,7 @@ from winml.modelkit.building.config import PRELOAD, ConfigRequest
 from winml.modelkit.building.events import PartStarted
 from winml.modelkit.building.export import resolve
 from winml.modelkit.building.export.families import WHOLE
+from winml.modelkit.building.export.warm import warm_exports
 from winml.modelkit.building.pipeline import folder as folders
 from winml.modelkit.building.proof.links import find_linked_inputs
 from winml.modelkit.building.proof.proof import Proof
@@ -23,7 +24,7 @@ from winml.modelkit.core import model_ref
 from winml.modelkit.core.build_folder import CONFIG, PARTS, PartEntry, PartsFile
 from winml.modelkit.core.config import RANDOM, OptimizeSection
 from winml.modelkit.core.errors import RequestError, RunFailedError
-from winml.modelkit.core.events import OnEvent
+from winml.modelkit.core.events import OnEvent, ignore
 from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.values import to_json
 from winml.modelkit.graph.signature import read_signature
@@ -33,20 +34,21 @@ from winml.modelkit.worker.client import Worker
 
 def build_model(request: BuildRequest, on_event: OnEvent) -> BuildResult | BuildPartsResult:
     """Build a model; a composite one part by part."""
-    parts = parts_of(request)
+    parts = parts_of(request, on_event)
     if parts == (WHOLE,):
         return build(request, on_event)
-    return _build_parts(request, parts, on_event)
+    with warm_exports():
+        return _build_parts(request, parts, on_event)
 
 
-def parts_of(request: BuildRequest) -> tuple[str, ...]:
+def parts_of(request: BuildRequest, on_event: OnEvent = ignore) -> tuple[str, ...]:
     """The parts that a request asks for; a config is for one."""
     if not isinstance(request.config, ConfigRequest):
         return (WHOLE,)
     ref = model_ref.parse(request.config.model)
     if not ref.is_exported or request.config.export.part is not None:
         return (WHOLE,)
-    located = exported.locate(ref, weights=False)
+    located = exported.locate(ref, weights=False, on_event=on_event)
     return resolve.parts_of(located.folder, request.config.export)
 
 
