@@ -37,7 +37,7 @@ def _convert_type(value: npt.NDArray[Any], spec: Input, where: str) -> npt.NDArr
     return typed
 
 
-def as_input(value: npt.ArrayLike, spec: Input, where: str) -> Any:
+def as_input(value: Any, spec: Input, where: str) -> Any:
     """The value as the model takes it, with a batch dimension of 1 where the model has one more than the sample.
 
     A single value of a table fills an input of any rank that holds one, as `[N, 1]` of a scikit-learn column. The
@@ -56,9 +56,9 @@ def as_input(value: npt.ArrayLike, spec: Input, where: str) -> Any:
         not isinstance(dim, int) or dim == size for dim, size in zip(spec.shape, shaped.shape, strict=True)
     )
     if not fits:
-        form = f"[{', '.join(map(str, name_dims(spec.name, spec.shape)))}]"
+        wanted = f"[{', '.join(map(str, name_dims(spec.name, spec.shape)))}]"
         raise DataError(
-            f"input `{spec.name}` must have shape {form} but {where} has {list(shaped.shape)}",
+            f"input `{spec.name}` must have shape {wanted} but {where} has {list(shaped.shape)}",
             hint="samples are run one at a time; fix the batch of the model at 1 or leave it open"
             if spec.shape and isinstance(spec.shape[0], int) and spec.shape[0] > 1
             else None,

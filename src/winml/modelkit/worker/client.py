@@ -137,7 +137,8 @@ class Worker:
             raise RuntimeError("this worker has ended")
         self._next_id += 1
         self._what = what or f"`{op}`"
-        self._log_start = self._log_path.stat().st_size
+        if self._apart:
+            self._log_start = self._log_path.stat().st_size  # what others left there is not about this one
         self._send({"id": self._next_id, "op": op, "args": args or {}, **({"apart": True} if self._apart else {})})
         self._limits = limits_of(op, args or {}, timeout_s)
         return self._collect(self._limits.timeout_s, on_event)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from types import TracebackType
 
@@ -42,13 +43,15 @@ class ExportWorkers:
 
     def __init__(self) -> None:
         self._kept: ExportWorker | None = None
+        self._lock = threading.Lock()
         self._is_open = True
         self.started = 0
         """How many workers were started."""
 
     def start(self) -> ExportWorker:
         """The worker that waits, or a new one."""
-        worker, self._kept = self._kept, None
+        with self._lock:
+            worker, self._kept = self._kept, None
         if worker is not None and worker.alive:
             return worker
         if worker is not None:
@@ -58,16 +61,17 @@ class ExportWorkers:
 
     def keep(self, worker: ExportWorker) -> bool:
         """Whether a worker is kept for the next export: it is alive, and its process is as it was."""
-        if not self._is_open or self._kept is not None or not worker.alive or not worker.is_fresh:
-            return False
-        self._kept = worker
-        return True
+        with self._lock:
+            if not self._is_open or self._kept is not None or not worker.alive or not worker.is_fresh:
+                return False
+            self._kept = worker
+            return True
 
     def close(self) -> None:
-        self._is_open = False
-        if self._kept is not None:
-            self._kept.close()
-            self._kept = None
+        with self._lock:
+            worker, self._kept, self._is_open = self._kept, None, False
+        if worker is not None:
+            worker.close()
 
 
 _current: ExportWorkers | None = None

@@ -437,7 +437,8 @@ def _prepare_static(path: Path, section: QuantizeSection, asked: QuantizeSection
 def _static(job: _Job) -> _QuantizePlan:
     section = job.section
     static.check(section)
-    if section.calibration is None:
+    data = section.calibration
+    if data is None:
         raise RequestError(
             "static quantization needs calibration data",
             hint="name real samples with `--calibration FILE`; `--calibration random` uses random inputs, at the cost "
@@ -460,7 +461,7 @@ def _static(job: _Job) -> _QuantizePlan:
             section=section,
             quantize=lambda model, few, _: (model, few),
         )
-    dataset = open_dataset(section.calibration, values.inputs, model_folder=job.model_folder, labels=False)
+    dataset = open_dataset(data, values.inputs, model_folder=job.model_folder, labels=False)
     wanted = static.to_calibrate(prepared.model, chosen, values.types)
     outputs = [value.name for value in prepared.model.graph.output]
     calibration = calibrate(runnable, wanted.tensors, outputs, dataset, section, job.progress).extend(wanted.same)
@@ -469,7 +470,7 @@ def _static(job: _Job) -> _QuantizePlan:
         digest=dataset.digest,
         samples=len(dataset),
         runs=calibration.runs,
-        seed=section.calibration.seed,
+        seed=data.seed,
         method=cast("CalibrationMethod", section.calibration_method),
         tensors=len(calibration.ranges),
     )
