@@ -145,7 +145,7 @@ _OWN_THREADS = 2
 if sys.platform == "linux":
 
     def _may_fork() -> bool:
-        """Whether this process has no threads of others: a fork takes only the one that forks, and locks as they are."""
+        """Whether this process has no threads of others: a fork takes one thread only, and locks as they are."""
         return len(os.listdir("/proc/self/task")) <= _OWN_THREADS  # noqa: PTH208 - imports less
 
     def _answer_apart(message: Message, table: dict[str, str], context: Context) -> None:
