@@ -269,6 +269,31 @@ def _zero_shot_text(folder: Path) -> Case:
     return Case(_text(folder, reasoner()), data, {"accuracy": 2 / 3})
 
 
+def _tabular(folder: Path) -> Case:
+    """Text and number in, a map of probabilities by class out, as scikit-learn models have it."""
+    model = model_zoo.text_model(
+        """g (string[n,1] colour, float[n,1] weight)
+        => (string[n] output_label, seq(map(string, float)) output_probability)
+        <float[1,2] one = {1.0, 0.0}, float[1,2] other = {0.0, 1.0}, int64[1] axis = {1}> {
+            number = ai.onnx.ml.LabelEncoder<keys_strings = ["red", "blue"], values_floats = [0.9, 0.2]>(colour)
+            both = Mul(number, weight)
+            left = Mul(both, one)
+            rest = Sub(unit, both)
+            right = Mul(rest, other)
+            p = Add(left, right)
+            best = ArgMax<axis = 1, keepdims = 0>(p)
+            output_label = ai.onnx.ml.LabelEncoder<keys_int64s = [0, 1], values_strings = ["hot", "cold"]>(best)
+            output_probability = ai.onnx.ml.ZipMap<classlabels_strings = ["hot", "cold"]>(p)
+        }""",
+        extra=', "ai.onnx.ml" : 2',
+    )
+    rows = ["red,1,hot", "blue,1,cold", "red,0.5,cold", "red,0.9,cold"]
+    data = folder / "data.csv"
+    data.write_text("\n".join(["colour,weight,label", *rows]) + "\n")
+    unit = np.ones((1, 1), np.float32)
+    return Case(model_zoo.saved(with_values(model, unit=unit), folder / "model.onnx"), data, {"accuracy": 0.75})
+
+
 def _outputs(folder: Path) -> Case:
     return Case(model_zoo.saved(model_zoo.relu(), folder / "model.onnx"), "random", {})
 
@@ -318,6 +343,7 @@ CASES: dict[str, Callable[[Path], Case]] = {
     "zero-shot-classification": _zero_shot_text,
     "binary-classification": _binary,
     "text-recognition": _text_recognition,
+    "tabular-classification": _tabular,
     "outputs": _outputs,
 }
 

@@ -191,7 +191,7 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", type=Path, help="the folder that tiny_models.py made")
     parser.add_argument("-o", "--output", type=Path, required=True, help="journal, cache and files of the run")
-    parser.add_argument("--named", action="store_true", help="only the families that every change of the exporter should be tried with")
+    parser.add_argument("--named", action="store_true", help="only the families that people bring most")
     parser.add_argument("--only", type=lambda text: text.split(","), default=[], metavar="NAME,...")
     parser.add_argument("--steps", type=lambda text: text.split(","), default=[*LIMITS_S], metavar="STEP,...")
     parser.add_argument("--jobs", type=int, default=1, metavar="N")

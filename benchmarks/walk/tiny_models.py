@@ -411,7 +411,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="a model_type; all without one")
     parser.add_argument("-o", "--output", type=Path, required=True)
-    parser.add_argument("--named", action="store_true", help="only the families that every change of the exporter should be tried with")
+    parser.add_argument("--named", action="store_true", help="only the families that people bring most")
     parser.add_argument("--again", action="store_true", help="make also what is in the index")
     asked = parser.parse_args()
     warnings.filterwarnings("ignore")

@@ -34,6 +34,10 @@ DATA = {"data/test.jsonl": b'{"x": [1, 2, 3, 4]}\n{"x": [0, 0, 0, 1]}\n'}
 """Files of a data set with the name of the model."""
 
 
+released = threading.Event()
+"""Set when the requests that are never answered may end."""
+
+
 class Handler(BaseHTTPRequestHandler):
     """The part of the hub's protocol that fetching a model uses."""
 
@@ -56,6 +60,13 @@ class Handler(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         if "/org/gated" in path:
             return self._refuse(403, "GatedRepo")
+        if "/org/private" in path:
+            return self._refuse(403, "")
+        if "/org/broken" in path:
+            return self._refuse(500, "")
+        if "/org/silent" in path:
+            released.wait(60)
+            return None
         if "/org/name" not in path:
             return self._refuse(401, "RepoNotFound")
         if "no-such" in path:
@@ -88,6 +99,7 @@ def hub() -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
+    released.set()
     server.shutdown()
     server.server_close()
 
@@ -98,12 +110,13 @@ class Fetching:
     def __init__(self, endpoint: str, cache: Path) -> None:
         self.endpoint, self.cache = endpoint, cache
 
-    def call(self, operation: str, *, offline: bool = False, **args: Any) -> dict[str, Any]:
+    def call(self, operation: str, *, offline: bool = False, told: list[Any] | None = None, **args: Any) -> Any:
         env = {**os.environ, "HF_ENDPOINT": self.endpoint, "HF_HOME": str(self.cache), "HF_HUB_DISABLE_XET": "1"}
         env["HF_HUB_OFFLINE"] = "1" if offline else "0"
+        env["HF_HUB_ETAG_TIMEOUT"] = "1"
+        on_event = None if told is None else told.append
         with Worker(env=env) as worker:
-            answer: dict[str, Any] = worker.call(operation, {"revision": None, **args})
-        return answer
+            return worker.call(operation, {"revision": None, **args}, on_event=on_event)
 
 
 @pytest.fixture
@@ -182,3 +195,36 @@ def test_a_file_of_a_data_set_is_data(fetching: Fetching, tmp_path: Path) -> Non
 def test_a_hub_that_does_not_answer_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(UnavailableError, match="org/name"):
         Fetching("http://127.0.0.1:9", tmp_path).call("data.hub_model", repo="org/name")
+
+
+@pytest.mark.parametrize(
+    ("repo", "error", "said"),
+    [
+        ("org/private", UnavailableError, "does not give `org/private` to this user"),
+        ("org/gated", UnavailableError, "is gated"),
+        ("org/missing", ModelFileError, "was not found"),
+        ("org/broken", UnavailableError, "answered with status 500"),
+        ("org/silent", UnavailableError, "did not answer within 1 s, 2 times"),
+    ],
+)
+def test_a_hub_that_gives_no_model_is_an_error_that_says_why_and_what_was_awaited(
+    fetching: Fetching, repo: str, error: type[Exception], said: str
+) -> None:
+    told: list[Any] = []
+    with pytest.raises(error, match=said) as caught:
+        fetching.call("data.hub_model", repo=repo, told=told)
+    assert caught.value.hint
+    assert {(event["event"], event["repo"], event["endpoint"]) for event in told} == {("hub", repo, fetching.endpoint)}
+    assert len(told) <= 2
+
+
+def test_a_hub_that_is_not_there_is_named_and_offline_nobody_is_asked(tmp_path: Path) -> None:
+    told: list[Any] = []
+    nowhere = Fetching("http://127.0.0.1:9", tmp_path)
+    with pytest.raises(UnavailableError, match="http://127.0.0.1:9 cannot be reached"):
+        nowhere.call("data.hub_model", repo="org/name", told=told)
+    assert told
+    told.clear()
+    with pytest.raises(UnavailableError, match="HF_HUB_OFFLINE is set"):
+        nowhere.call("data.hub_model", repo="org/name", offline=True, told=told)
+    assert not told

@@ -37,6 +37,30 @@ def test_equal_logits_give_the_first_class_and_no_credit_to_the_others() -> None
     assert scored("image-classification", flat, Sample({}, 5)).values == {"top1": 0.0, "top5": 0.0}
 
 
+def test_classes_of_a_map_are_found_by_their_names() -> None:
+    scorer = TASKS["tabular-classification"].scorer(Setting(("output_label", "output_probability"), None))
+    assert scorer.notes == ()
+    probable = {"output_probability": [{"rose": 0.75, "iris": 0.25}]}
+    assert scorer.score(Sample({}, "rose"), [probable]).values == {"top1": 1.0}
+    wrong = scorer.score(Sample({}, "iris"), [probable])
+    assert (wrong.values, wrong.prediction) == ({"top1": 0.0}, "rose")
+    numbers = {"output_probability": [{0: 0.1, 1: 0.9}]}
+    assert scorer.score(Sample({}, "1"), [numbers]).values == {"top1": 1.0}
+    with pytest.raises(DataError, match="no class `0`, the label of a sample") as caught:
+        scorer.score(Sample({}, 0), [probable])
+    assert caught.value.hint == "it has: iris, rose"
+
+
+def test_an_output_that_is_the_class_itself_is_compared_by_name_or_number() -> None:
+    scorer = TASKS["tabular-classification"].scorer(Setting(("output_label",), None))
+    named, numbered = {"output_label": np.array(["rose"], object)}, {"output_label": np.array([-1])}
+    assert scorer.score(Sample({}, "rose"), [named]).values == {"top1": 1.0}
+    assert scorer.score(Sample({}, "-1"), [numbered]).values == {"top1": 1.0}
+    assert scorer.score(Sample({}, 1), [numbered]).values == {"top1": 0.0}
+    with pytest.raises(DataError, match="names of classes such as `rose`"):
+        scorer.score(Sample({}, 0), [named])
+
+
 def test_five_classes_have_no_top_five() -> None:
     assert scored("image-classification", [{"y": [[0.0] * 5]}], Sample({}, 0)).values == {"top1": 1.0}
 

@@ -117,9 +117,14 @@ def _first_sample(name: str, case: Case) -> Iterator[Any]:
         yield task.scorer(Setting(tuple(runs[0]), case.model.parent, None, case.options)), sample, runs
 
 
+def _without_numbers(value: Any) -> Any:
+    """The same form of output with nothing but NaN: an array, or the maps of a classifier."""
+    return [dict.fromkeys(row, np.nan) for row in value] if isinstance(value, list) else np.full_like(value, np.nan)
+
+
 def test_outputs_that_are_not_numbers_count_as_wrong_and_are_no_prediction(name: str, case: Case) -> None:
     for scorer, sample, runs in _first_sample(name, case):
-        broken = [{output: np.full_like(value, np.nan) for output, value in one.items()} for one in runs]
+        broken = [{output: _without_numbers(value) for output, value in one.items()} for one in runs]
         scored = scorer.score(sample, broken)
         if isinstance(scorer, LateScorer):
             scored = scorer.finish(complete=True)[0]

@@ -43,7 +43,7 @@ FIRST_LEVEL = frozenset({"trace_diff"})
 BY_TIME = frozenset({"operators", "reasons"})
 """Lists in the order of times: they are put in the order of their text."""
 
-ENDINGS = ("_ms", "_ns", "_us", "_cycles", "_s", "peak_bytes", "_per_s")
+ENDINGS = ("_ms", "_ns", "_us", "_cycles", "_s", "peak_bytes", "peak_memory_bytes", "_per_s")
 """Endings of such keys."""
 
 STEADY = frozenset({"budget_s", "timeout_s", "cool_down_s", "duration_s", "interval_s"})

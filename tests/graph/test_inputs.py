@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -77,9 +78,48 @@ def test_an_input_that_would_fill_the_machine_is_refused() -> None:
         synthetic([InputSpec("x", "tensor(float)", (10**6, 10**6))], InputRequest())
 
 
-def test_types_that_are_not_tensors_are_refused_by_name() -> None:
-    with pytest.raises(DataError, match=r"seq\(tensor\(float\)\)"):
-        synthetic([InputSpec("x", "seq(tensor(float))", ())], InputRequest())
+@pytest.mark.parametrize(
+    ("kind", "said", "hint"),
+    [
+        ("seq(tensor(float))", "`x` is a sequence of float32 tensors", r"`'x\[0\]'`|`x\[0\]`|x\[0\]"),
+        ("optional(tensor(int64))", "`x` is an optional int64 tensor", "or none to leave it out"),
+        ("optional(seq(tensor(string)))", "`x` is an optional sequence of str tensors", "or none to leave it out"),
+        ("tensor(bfloat16)", r"type tensor\(bfloat16\), which numpy arrays cannot hold", "casts them itself"),
+        ("sparse_tensor(float)", "which numpy arrays cannot hold", "its inputs are tensors"),
+    ],
+)
+def test_what_no_synthetic_value_can_be_made_for_is_refused_with_the_way_to_give_it(
+    kind: str, said: str, hint: str
+) -> None:
+    with pytest.raises(DataError, match=said) as caught:
+        synthetic([InputSpec("x", kind, ())], InputRequest())
+    assert re.search(hint, caught.value.hint or "")
+
+
+def test_a_sequence_is_read_from_numbered_arrays_or_from_the_first_dimension_of_one(tmp_path: Path) -> None:
+    spec = InputSpec("x", "seq(tensor(float))", ())
+    ragged = [np.ones(3, np.float32), np.zeros((2, 2), np.float32)]
+    np.savez(tmp_path / "numbered.npz", **{f"x[{n}]": array for n, array in enumerate(ragged)})
+    np.savez(tmp_path / "stacked.npz", x=np.arange(6, dtype=np.float32).reshape(3, 2))
+    numbered = from_npz(tmp_path / "numbered.npz", [spec])["x"]
+    assert [array.shape for array in numbered] == [(3,), (2, 2)]
+    assert [array.tolist() for array in from_npz(tmp_path / "stacked.npz", [spec])["x"]] == [[0, 1], [2, 3], [4, 5]]
+    np.savez(tmp_path / "whole.npz", x=np.zeros((2, 2), np.int64))
+    with pytest.raises(DataError, match="`x` must be float32"):
+        from_npz(tmp_path / "whole.npz", [spec])
+
+
+def test_an_optional_input_may_be_left_out_of_the_file(tmp_path: Path) -> None:
+    spec = InputSpec("x", "optional(tensor(float))", ())
+    np.savez(tmp_path / "other.npz", y=np.zeros(2, np.float32))
+    assert from_npz(tmp_path / "other.npz", [spec]) == {"x": None}
+    with pytest.raises(DataError, match="has no array for input `x`"):
+        from_npz(tmp_path / "other.npz", [InputSpec("x", "tensor(float)", (2,))])
+
+
+def test_a_single_number_keeps_its_shape() -> None:
+    spec = InputSpec("x", "tensor(float)", ())
+    assert fitting({"x": np.float32(2)}, [spec], source="it")["x"].shape == ()
 
 
 @given(

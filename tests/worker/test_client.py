@@ -48,6 +48,28 @@ def test_answers_and_stays_warm_for_the_next_request() -> None:
     assert first["pid"] == second["pid"] == worker.pid
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
+def test_operations_apart_have_a_process_and_a_folder_each_and_leave_the_worker_as_it_was(zoo: Path) -> None:
+    with Worker(apart=True) as worker:
+        pids = [worker.call("ping")["pid"] for _ in range(2)]
+        assert len({*pids, worker._tree.pid}) == 3
+        with pytest.raises(errors.ModelkitError):
+            worker.call("graph.describe", {"path": "no-such.onnx"})
+        assert worker.is_fresh
+        assert worker.alive
+        assert len(list(worker.folder.glob("apart-*"))) == 3
+        with pytest.raises(errors.WorkerCrashed, match="crashed with SIGFPE"):
+            worker.call("session.measure", measure_args(zoo / "fpe.onnx"), timeout_s=60)
+        assert not worker.alive
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
+def test_a_process_with_threads_of_others_is_not_forked_and_is_not_fresh_afterwards() -> None:
+    with Worker(apart=True, preload=("onnxruntime",)) as worker:  # which starts a thread
+        assert worker.call("ping")["pid"] == worker._tree.pid
+        assert not worker.is_fresh
+
+
 def test_a_library_that_asks_for_its_stdin_is_loaded_while_requests_are_waited_for() -> None:
     with Worker(preload=("numpy",)) as worker:
         assert worker.call("ping", {"modules": ["numpy"]}, timeout_s=100)["pid"]

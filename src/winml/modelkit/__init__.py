@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from winml.modelkit.building.compile.result import CompileResult as CompileResult
     from winml.modelkit.building.export.describe import FolderInspection as FolderInspection
     from winml.modelkit.building.export.result import ExportResult as ExportResult
+    from winml.modelkit.building.export.warm import warm_exports as warm_exports
     from winml.modelkit.building.inspect import Inspection as Inspection
     from winml.modelkit.building.optimize.result import OptimizeResult as OptimizeResult
     from winml.modelkit.building.quantize.result import QuantizeResult as QuantizeResult
@@ -98,6 +99,7 @@ _FROM = {
     "report": "api.reports",
     "sys": "api.searches",
     "trace_diff": "api.measurements",
+    "warm_exports": "building.export.warm",
 }
 """Public names with the module of each, imported when it is first used."""
 

@@ -69,11 +69,17 @@ def _unconvertible(opset: int) -> onnx.ModelProto:
 
 
 def test_an_opset_that_cannot_be_reached_is_refused_unless_other_pairs_can_stand_in() -> None:
-    with pytest.raises(RequestError, match="needs opset 21; the model has 9 and cannot be converted"):
+    with pytest.raises(RequestError, match="need opset 21, and the model cannot be converted from opset 9"):
         prepare(_unconvertible(9), opset=21, contrib_from=13)
     prepared = prepare(_unconvertible(17), opset=21, contrib_from=13)
     assert prepared.contrib_pairs
     assert "are written in the domain com.microsoft" in prepared.notes[0]
+
+
+def test_operators_inside_a_body_do_not_prevent_an_opset_where_only_their_types_differ() -> None:
+    model = quantize_zoo.if_bodies()
+    model.opset_import[0].version = 12
+    assert prepare(model, opset=13).opset == 13
 
 
 def test_operators_that_hold_graphs_of_their_own_are_refused(tmp_path: Path) -> None:

@@ -79,8 +79,48 @@ def test_8_bit_pairs_in_a_float16_model_get_an_opset_that_has_them(quantize: Qua
         quantize_zoo.gemm(dtype=np.float16, opset=17), replace(SECTIONS["u8s8"], reduce_range=True)
     )
     onnx.checker.check_model(model)
-    assert list(report.outcome.notes) == ["converted from opset 17 to 19"]
+    assert list(report.outcome.notes) == ["the opset was raised from 17 to 19: pairs of float16 values need it"]
     assert report.outcome.fidelity.outputs[0].cosine > 0.99
+
+
+UNSQUEEZED = """low (float[1,8] x, bool c) => (float[1,1,4] y) <float[8,4] w = {WEIGHTS}> {
+    h = MatMul(x, w)
+    y = If(c) <
+        then_branch = t () => (float[1,1,4] a) { a = Unsqueeze<axes = [0]>(h) },
+        else_branch = e () => (float[1,1,4] b) { n = Neg(h)  b = Unsqueeze<axes = [0]>(n) }
+    >
+}""".replace("WEIGHTS", ", ".join(str(n % 7 - 3) for n in range(32)))
+
+
+def test_a_model_that_cannot_have_the_opset_of_scales_per_channel_gets_one_scale_and_a_warning(
+    quantize: Quantize,
+) -> None:
+    low = model_zoo.text_model(UNSQUEEZED)
+    low.opset_import[0].version = 12
+    model, report = quantize(
+        onnx.ModelProto.FromString(low.SerializeToString()), replace(SECTIONS["u8s8"], per_channel=None)
+    )
+    onnx.checker.check_model(model, full_check=True)
+    assert model.opset_import[0].version == 12
+    assert not any(a.name == "axis" for node in model.graph.node for a in node.attribute if "Linear" in node.op_type)
+    assert report.per_channel is False
+    assert report.outcome.granularity.scales == "tensor"
+    (warning,) = (w for w in report.outcome.warnings if "one scale per tensor" in w)
+    assert "`Unsqueeze` inside an If, Loop or Scan differs there" in warning
+    with pytest.raises(RequestError, match="scales per channel need opset 13") as caught:
+        quantize(low, replace(SECTIONS["u8s8"], per_channel=True))
+    assert "--per-tensor" in (caught.value.hint or "")
+
+
+def test_operators_of_foreign_domains_stay_as_they_are_and_are_named(quantize: Quantize) -> None:
+    model = model_zoo.text_model(
+        "g (float[2,4] x) => (float[2,4] y) { s = ai.onnx.ml.Scaler<offset = [0.5], scale = [2.0]>(x)  y = Relu(s) }",
+        extra=', "ai.onnx.ml" : 1',
+    )
+    _, report = quantize(model, SECTIONS["u8s8"])
+    assert LeftNodes("ai.onnx.ml:Scaler", 1, "operators of the domain ai.onnx.ml stay as they are") in (
+        report.outcome.nodes.left
+    )
 
 
 def test_16_bit_activations_in_float16_are_refused_for_their_scales_would_be_zero(quantize: Quantize) -> None:
@@ -170,16 +210,16 @@ def test_convolutions_are_dynamic_only_when_named(quantize: Quantize) -> None:
 def test_16_bit_types_raise_the_opset_and_say_so(quantize: Quantize) -> None:
     model, report = quantize(quantize_zoo.old_opset(), SECTIONS["w8a16 for qnn"])
     assert model.opset_import[0].version == 21
-    assert list(report.outcome.notes) == ["converted from opset 9 to 21"]
+    assert list(report.outcome.notes) == ["the opset was raised from 9 to 21: pairs of 16-bit and 4-bit types need it"]
 
 
 def test_16_bit_types_below_their_opset_use_the_pairs_of_the_runtime(
     quantize: Quantize, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(model: onnx.ModelProto, target: int) -> onnx.ModelProto:
-        raise RuntimeError("no adapter")
+        raise RequestError("no adapter")
 
-    monkeypatch.setattr("onnx.version_converter.convert_version", refuse)
+    monkeypatch.setattr("winml.modelkit.building.quantize.prepare.convert", refuse)
     model, report = quantize(quantize_zoo.shared_weight(), SECTIONS["w8a16 for qnn"])
     assert {node.domain for node in model.graph.node if node.op_type == "QuantizeLinear"} == {"com.microsoft"}
     assert report.outcome.fidelity.outputs[0].sqnr_db > 30

@@ -192,6 +192,17 @@ def test_a_folder_shows_sizes_that_its_reports_know() -> None:
     assert manifest_page(manifest()).state is None
 
 
+@pytest.mark.parametrize(("peak", "shown"), [(512 << 20, True), (None, False), ("much", False)])
+def test_a_folder_shows_the_peak_of_memory_that_its_export_had(peak: Any, shown: bool) -> None:
+    exported = replace(
+        stage("export", "export.onnx", {"export.onnx": DIGEST}), report={"files": [], "peak_memory_bytes": peak}
+    )
+    page = manifest_page(manifest(stages=(exported,)))
+    pairs = [pair for block in page.blocks if isinstance(block, Facts) for pair in block.pairs]
+    assert (("memory of export, at most", "512.0 MiB") in pairs) is shown
+    assert any(name.startswith("memory") for name, _ in pairs) is shown
+
+
 @pytest.mark.parametrize("report", [{}, {"files": 3}, {"files": [{}]}, {"files": ["x"]}, {"size": {}}, {"size": [1]}])
 def test_a_report_without_sizes_says_nothing_of_them(report: dict[str, Any]) -> None:
     assert report_sizes(report) == (None, None)

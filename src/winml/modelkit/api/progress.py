@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
 from winml.modelkit.core.dataclass import dataclass
-from winml.modelkit.core.events import Event, ExportNeeded, TargetChosen
+from winml.modelkit.core.events import Event, ExportNeeded, HubWaiting, TargetChosen
 from winml.modelkit.render.progress_line import Frame, bar_for, cells, layout
 from winml.modelkit.render.time_left import Count
 
@@ -122,6 +122,8 @@ class Progress(ABC):
         self._work = step.work
 
     def _step(self, event: Event) -> Step | None:
+        if isinstance(event, HubWaiting):
+            return Step(event.words)
         if isinstance(event, ExportNeeded):
             return Step(f"exporting {event.model}")
         said = self.say(event)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from winml.modelkit.api.arguments import at_least, is_proto, options_of, path_of, sizes_of, trust_of, write_proto
 from winml.modelkit.api.call import errors_of_modelkit
@@ -28,6 +28,12 @@ if TYPE_CHECKING:
     from winml.modelkit.worker.scratch import ScratchFolder
 
     Array = npt.NDArray[np.generic]
+
+
+def _as_array(given: Any, spec: InputSpec) -> Array:
+    import numpy as np
+
+    return np.asarray(given, None if hasattr(given, "dtype") else spec.dtype)
 
 
 class Session:
@@ -107,10 +113,11 @@ class Session:
         """Name, type and shape of every output."""
         return self._require_open().outputs
 
-    def run(self, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
-        """The outputs by name."""
-        import numpy as np
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The outputs by name, of arrays by the names of inputs.
 
+        A sequence is a list of arrays, on both sides; an optional input may be left out or None.
+        """
         from winml.modelkit.graph.inputs import fitting
 
         session = self._require_open()
@@ -119,15 +126,17 @@ class Session:
             if name not in known:
                 raise DataError(f"the model has no input `{name}`", hint=did_you_mean(name, known))
         # Numbers and lists get the type of the input; an array has one, and another than the input's is an error.
-        arrays = {
-            spec.name: np.asarray(given, None if hasattr(given, "dtype") else spec.dtype)
-            for spec in self._inputs
-            if (given := inputs.get(spec.name)) is not None
-        }
+        arrays: dict[str, Any] = {}
+        for spec in self._inputs:
+            given = inputs.get(spec.name)
+            if given is not None and spec.form.endswith("sequence"):
+                arrays[spec.name] = [_as_array(element, spec) for element in given]
+            elif given is not None:
+                arrays[spec.name] = _as_array(given, spec)
         with errors_of_modelkit():
             return session.run(fitting(arrays, self._inputs, source="the array"))
 
-    def __call__(self, *arrays: npt.ArrayLike, **named: npt.ArrayLike) -> dict[str, Array]:
+    def __call__(self, *arrays: Any, **named: Any) -> dict[str, Any]:
         """The outputs by name, of arrays in the order of the inputs or by their names."""
         names = [spec.name for spec in self._inputs]
         if len(arrays) > len(names):

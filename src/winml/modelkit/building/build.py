@@ -17,6 +17,7 @@ from winml.modelkit.building.compile.stage import Settings
 from winml.modelkit.building.config import ConfigRequest, MadeConfig
 from winml.modelkit.building.events import PrecisionGivenUp, StagesPlanned
 from winml.modelkit.building.export import resolve as export
+from winml.modelkit.building.export.fit import processor_warnings
 from winml.modelkit.building.exported import Exported, Exporting, processor_objects, run_export
 from winml.modelkit.building.manifest import BuildManifest, BuildSource, ManifestArtifact
 from winml.modelkit.building.pipeline import folder as folders
@@ -298,6 +299,8 @@ def _plan(
     folders.check(folder, identity, overwrite=request.overwrite)
     section = made.config.quantize
     doubts = () if section is None else tuple(advice.check(section, made.planned.target))
+    if exported is not None:
+        doubts += tuple(processor_warnings(exported.located.folder))
     return _BuildPlan(made, exported, source, identity, folder, doubts)
 
 

@@ -14,6 +14,7 @@ from winml.modelkit.building.config import PRELOAD, ConfigRequest
 from winml.modelkit.building.events import PartStarted
 from winml.modelkit.building.export import resolve
 from winml.modelkit.building.export.families import WHOLE
+from winml.modelkit.building.export.warm import warm_exports
 from winml.modelkit.building.pipeline import folder as folders
 from winml.modelkit.building.proof.links import find_linked_inputs
 from winml.modelkit.building.proof.proof import Proof
@@ -36,7 +37,8 @@ def build_model(request: BuildRequest, on_event: OnEvent) -> BuildResult | Build
     parts = parts_of(request, on_event)
     if parts == (WHOLE,):
         return build(request, on_event)
-    return _build_parts(request, parts, on_event)
+    with warm_exports():
+        return _build_parts(request, parts, on_event)
 
 
 def parts_of(request: BuildRequest, on_event: OnEvent = ignore) -> tuple[str, ...]:
@@ -47,7 +49,7 @@ def parts_of(request: BuildRequest, on_event: OnEvent = ignore) -> tuple[str, ..
     if not ref.is_exported or request.config.export.part is not None:
         return (WHOLE,)
     chosen = request.config.export
-    located = exported.locate(ref, weights=False)
+    located = exported.locate(ref, weights=False, on_event=on_event)
     return resolve.parts_of(located.folder, chosen, exported.find_derivation(located, chosen, on_event=on_event))
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from winml.modelkit import __version__
 from winml.modelkit.building.events import StageDone, StageStarted
+from winml.modelkit.building.export import warm
 from winml.modelkit.building.export.derivation import InputDerivation
 from winml.modelkit.building.export.folder import ModelFolder, Weights
 from winml.modelkit.building.export.resolve import (
@@ -31,7 +32,7 @@ from winml.modelkit.core.build_folder import EXPORT, MANIFEST, MODEL
 from winml.modelkit.core.config import ExportSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import UnavailableError
-from winml.modelkit.core.events import OnEvent, ignore
+from winml.modelkit.core.events import HubWaiting, OnEvent, ignore
 from winml.modelkit.core.model_ref import CONFIG, ModelRef
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import read, to_json
@@ -98,14 +99,15 @@ class Exported:
         return self.folder / MODEL
 
 
-def locate(ref: ModelRef, *, weights: bool = True, code: bool = False) -> Located:
+def locate(ref: ModelRef, *, weights: bool = True, code: bool = False, on_event: OnEvent = ignore) -> Located:
     """The folder of a model; one of the hub is fetched, and its revision pinned to a commit."""
     if ref.kind == "folder":
         folder = Path(ref.source).absolute()
         return Located(ModelFolder(folder), str(folder))
     with Worker() as worker:
         args = {"repo": ref.repo, "revision": ref.revision, "weights": weights, "code": code}
-        answer = worker.ask(HubModel, "data.hub_model", args, what=f"fetching `{ref}`")
+        what = f"fetching `{ref}`"
+        answer = worker.ask(HubModel, "data.hub_model", args, what=what, events=HubWaiting, on_event=on_event)
     return Located(ModelFolder(answer.folder), f"{ref.repo}@{answer.revision}")
 
 
@@ -118,11 +120,12 @@ def hub_weights(ref: ModelRef) -> Weights:
     return Weights(None if types is None else sum(types.values()), types or {}, None)
 
 
-def fetch_file(ref: ModelRef) -> Path:
+def fetch_file(ref: ModelRef, on_event: OnEvent = ignore) -> Path:
     """An ONNX file of the hub, on this machine."""
     with Worker() as worker:
         args = {"repo": ref.repo, "revision": ref.revision, "file": ref.file}
-        return worker.ask(Path, "data.hub_file", args, what=f"fetching `{ref}`")
+        what = f"fetching `{ref}`"
+        return worker.ask(Path, "data.hub_file", args, what=what, events=HubWaiting, on_event=on_event)
 
 
 def find_derivation(
@@ -169,7 +172,7 @@ def run_export(plan: ExportPlan, exporting: Exporting) -> Exported:
     pipeline = Pipeline(
         source,
         cache=exporting.cache,
-        start=Worker,
+        start=warm.start,
         on_event=exporting.on_event,
         rebuild=exporting.rebuild,
         timeout_s=exporting.timeout_s,
@@ -181,9 +184,9 @@ def run_export(plan: ExportPlan, exporting: Exporting) -> Exported:
 
 def export_whole(ref: ModelRef, exporting: Exporting) -> Exported:
     """The whole of a model that a command wants to run, exported for the task that it was saved for."""
-    located = locate(ref)
+    located = locate(ref, on_event=exporting.on_event)
     options = ExportOptions(task=ref.task)
-    derived = find_derivation(located, options, exporting.cache)
+    derived = find_derivation(located, options, exporting.cache, exporting.on_event)
     return run_export(ExportPlan(located, resolve(located.folder, options, derived=derived)), exporting)
 
 

@@ -9,6 +9,7 @@ from winml.modelkit.building.model_argument import model_path
 from winml.modelkit.core import model_ref
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.events import OnEvent, ignore
 from winml.modelkit.core.model_ref import ModelRef
 from winml.modelkit.core.result import CommandResult
 from winml.modelkit.core.values import key
@@ -29,15 +30,17 @@ class Inspection(CommandResult):
     description: ModelDescription = key(inline=True)
 
 
-def inspect(model: str, *, dims: Mapping[str, int], timeout_s: float | None = None) -> Inspection | FolderInspection:
+def inspect(
+    model: str, *, dims: Mapping[str, int], timeout_s: float | None = None, on_event: OnEvent = ignore
+) -> Inspection | FolderInspection:
     """Read the model in a worker, where a file that breaks the parser breaks nothing else.
 
     Without `timeout_s` it may take 20 s and a second for every 10 MB.
     """
     ref = model_ref.parse(model)
     if ref.is_exported:
-        return _inspect_folder(ref, dims)
-    path = model_path(model)
+        return _inspect_folder(ref, dims, on_event)
+    path = model_path(model, on_event)
     with Worker(preload=("winml.modelkit.graph.describe",)) as worker:
         args = {"path": str(path), "dims": dims}
         what = f"reading `{path.name}`"
@@ -45,7 +48,7 @@ def inspect(model: str, *, dims: Mapping[str, int], timeout_s: float | None = No
     return Inspection(model=model, description=described)
 
 
-def _inspect_folder(ref: ModelRef, dims: Mapping[str, int]) -> FolderInspection:
+def _inspect_folder(ref: ModelRef, dims: Mapping[str, int], on_event: OnEvent) -> FolderInspection:
     """What config.json and the headers of the weights hold.
 
     Nothing is imported or loaded, unless the architecture is in no table: then its class is asked.
@@ -56,11 +59,11 @@ def _inspect_folder(ref: ModelRef, dims: Mapping[str, int]) -> FolderInspection:
     from winml.modelkit.building.export.resolve import ExportOptions
     from winml.modelkit.building.exported import find_derivation, hub_weights, locate
 
-    located = locate(ref, weights=False)
+    located = locate(ref, weights=False, on_event=on_event)
     weights = None if ref.kind == "folder" or located.folder.weight_files else hub_weights(ref)
     return describe(
         located.folder,
         weights,
         model=located.reference,
-        derive=lambda: find_derivation(located, ExportOptions()),
+        derive=lambda: find_derivation(located, ExportOptions(), on_event=on_event),
     )

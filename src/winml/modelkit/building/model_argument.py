@@ -10,7 +10,7 @@ from winml.modelkit.core.build_folder import CONFIG, MANIFEST, MODEL
 from winml.modelkit.core.config import BuildConfig, EvalSection, read_config
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
-from winml.modelkit.core.events import Event, ExportNeeded, OnEvent, ignore
+from winml.modelkit.core.events import Event, ExportNeeded, HubWaiting, OnEvent, ignore
 from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.measurement import SessionSection, check_session
 from winml.modelkit.core.model_file import require_model_file
@@ -98,10 +98,12 @@ def _file(ref: ModelRef, on_event: OnEvent) -> Path:
     from winml.modelkit.building.events import StageStarted
 
     if ref.kind == "hub-file":
-        return require_model_file(exported.fetch_file(ref))
+        return require_model_file(exported.fetch_file(ref, on_event))
 
     def tell(event: Event) -> None:
         if isinstance(event, StageStarted) and not event.hit:
             on_event(ExportNeeded(str(ref)))
+        elif isinstance(event, HubWaiting):
+            on_event(event)
 
     return exported.export_whole(ref, exported.Exporting(on_event=tell)).path

@@ -10,5 +10,9 @@ def announce(target: Target) -> None:
     say("note", f"target {target}{' (simulated)' if target.simulated else ''}")
 
 
+def announce_hub(words: str) -> None:
+    say("note", words)
+
+
 def announce_export(model: str) -> None:
     say("note", f"exporting {model}, which is not in the cache")

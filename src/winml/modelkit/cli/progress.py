@@ -12,11 +12,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from winml.modelkit.cli import console
-from winml.modelkit.cli.announcements import announce, announce_export
+from winml.modelkit.cli.announcements import announce, announce_export, announce_hub
 from winml.modelkit.cli.console import say
 from winml.modelkit.cli.live_line import LiveLine
 from winml.modelkit.core import plain_text
-from winml.modelkit.core.events import Event, ExportNeeded, TargetChosen
+from winml.modelkit.core.events import Event, ExportNeeded, HubWaiting, TargetChosen
 from winml.modelkit.render.progress_line import ABOUT, AT_MOST, Frame
 from winml.modelkit.render.time_left import Count, TimeLeft
 from winml.modelkit.render.units import size
@@ -49,6 +49,7 @@ class LineProgress(ABC):
         self._since, self._drawn_at = 0.0, -math.inf
         self._count: Count | None = None
         self._at_most = False
+        self._awaited = ""
         self._whole, self._whole_form = TimeLeft(), ABOUT
 
     def __enter__(self) -> Self:
@@ -86,10 +87,21 @@ class LineProgress(ABC):
         """Show the events that all commands share, then what this command makes of them and of others."""
         if isinstance(event, TargetChosen):
             announce(event.target)
+        elif isinstance(event, HubWaiting):
+            self._show_hub(event)
+            return
         elif isinstance(event, ExportNeeded):
             announce_export(event.model)
             self.begin("exporting the model")
         self.show(event)
+
+    def _show_hub(self, event: HubWaiting) -> None:
+        """Say once what is awaited of the hub, also where no line can be drawn: nothing else tells of the silence."""
+        if event.words != self._awaited:
+            self._awaited = event.words
+            announce_hub(event.words)
+            self.begin(event.words, total=event.total_bytes)
+        self.step(event.words, done=event.done_bytes, total=event.total_bytes)
 
     @abstractmethod
     def show(self, event: Any) -> None:
@@ -273,3 +285,10 @@ class NodeProgress:
                 say("note", f"{event.job}: running")
             case events.JobEnded():
                 say("note", f"{event.job}: {event.status} after {event.seconds:.1f} s")
+
+
+class QuietProgress(LineProgress):
+    """For commands that are done at once, unless they wait for the hub."""
+
+    def show(self, event: Any) -> None:
+        """Nothing: there is no work of their own to show."""

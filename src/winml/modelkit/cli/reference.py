@@ -42,6 +42,7 @@ ENVIRONMENT = {
     "HOME": "Your home folder; USERPROFILE on Windows.",
     "TMPDIR": "Folder for temporary files; TEMP and TMP on Windows.",
     "HF_HOME": "Cache and login of Hugging Face; HF_HUB_OFFLINE=1 prevents downloads.",
+    "HF_HUB_ETAG_TIMEOUT": "Seconds that the Hugging Face hub has for an answer (default 5, asked twice).",
     "PATH": "Where programs such as az, git, bwrap and those of SDKs are found.",
     "LD_LIBRARY_PATH": "On Linux, folders of libraries for programs of the QAIRT SDK; visible in a sandbox.",
     "PYTHONPATH": "Further folders of Python packages, also for commands that support produce and review run.",

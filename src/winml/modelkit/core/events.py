@@ -7,6 +7,7 @@ reports them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.target import Target
@@ -29,6 +30,29 @@ class TargetChosen(Event):
     """The target that a request resolved to on this machine."""
 
     target: Target
+
+
+@dataclass(frozen=True, kw_only=True)
+class HubWaiting(Event):
+    """What is awaited of the Hugging Face hub; it comes from a worker as JSON, by its name."""
+
+    event: Literal["hub"] = "hub"
+    repo: str
+    endpoint: str
+    doing: Literal["asking", "fetching"]
+    limit_s: float | None = None
+    """When the answer counts as missing."""
+    done_bytes: int | None = None
+    """What has arrived so far."""
+    total_bytes: int | None = None
+
+    @property
+    def words(self) -> str:
+        if self.doing == "asking":
+            limit = "" if self.limit_s is None else f" (at most {self.limit_s:.0f} s)"
+            return f"asking {self.endpoint} about {self.repo}{limit}"
+        size = "" if not self.total_bytes else f" ({self.total_bytes / 2**20:.1f} MiB)"
+        return f"fetching {self.repo}{size} from {self.endpoint}"
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.limits import read_sample
-from winml.modelkit.graph.inputs import Arrays, Dim, Input
+from winml.modelkit.graph.inputs import Arrays, Dim, Input, form_of
 from winml.modelkit.graph.npz import read_header
 from winml.modelkit.graph.sizes import name_dims
 
@@ -71,23 +71,33 @@ def _convert_type(value: npt.NDArray[Any], spec: Input, where: str) -> npt.NDArr
     return typed
 
 
-def as_input(value: npt.NDArray[Any], spec: Input, where: str) -> npt.NDArray[Any]:
-    """The value as the model takes it, with a batch dimension of 1 where the model has one more than the sample."""
-    typed = _convert_type(value, spec, where)
+def as_input(value: Any, spec: Input, where: str) -> Any:
+    """The value as the model takes it, with a batch dimension of 1 where the model has one more than the sample.
+
+    A single value of a table fills an input of any rank that holds one, as `[N, 1]` of a scikit-learn column. The
+    elements of a sequence lie along the first dimension of the sample.
+    """
+    form = form_of(spec)
+    if form.endswith("sequence"):
+        return [_convert_type(np.asarray(element), spec, where) for element in value]
+    typed = _convert_type(np.asarray(value), spec, where)
+    if form == "optional":
+        return typed
+    holds_one = not typed.ndim and all(dim == 1 or not isinstance(dim, int) for dim in spec.shape)
     shaped = typed[np.newaxis] if typed.ndim == len(spec.shape) - 1 else typed
+    shaped = typed.reshape((1,) * len(spec.shape)) if holds_one else shaped
     fits = shaped.ndim == len(spec.shape) and all(
         not isinstance(dim, int) or dim == size for dim, size in zip(spec.shape, shaped.shape, strict=True)
     )
     if not fits:
-        form = f"[{', '.join(map(str, name_dims(spec.name, spec.shape)))}]"
+        wanted = f"[{', '.join(map(str, name_dims(spec.name, spec.shape)))}]"
         raise DataError(
-            f"input `{spec.name}` must have shape {form} but {where} has {list(shaped.shape)}",
+            f"input `{spec.name}` must have shape {wanted} but {where} has {list(shaped.shape)}",
             hint="samples are run one at a time; fix the batch of the model at 1 or leave it open"
             if spec.shape and isinstance(spec.shape[0], int) and spec.shape[0] > 1
             else None,
         )
-    # numpy gives a single number a dimension here.
-    return np.ascontiguousarray(shaped).reshape(shaped.shape)
+    return np.asarray(shaped, order="C")  # `ascontiguousarray` gives a single number a dimension
 
 
 def as_inputs(values: Mapping[str, npt.NDArray[Any]], specs: Sequence[Input], where: str) -> Arrays:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from winml.modelkit.data.answers import DataDescription
 from winml.modelkit.data.dataset import open_dataset
 from winml.modelkit.graph import files
 from winml.modelkit.graph.facts import runtime_values
-from winml.modelkit.graph.inputs import Dim
+from winml.modelkit.graph.inputs import Dim, Input, InputSpec, input_spec
 
 
 @dataclass(frozen=True)
@@ -23,12 +24,13 @@ class _Input:
     shape: tuple[Dim, ...]
 
 
-def _inputs(path: str) -> list[_Input]:
+def _inputs(path: str) -> list[InputSpec]:
     found = []
     for value in runtime_values(files.load(path, weights=False)):
-        if value.shape is None:
+        spec = input_spec(value.name, value.dtype, value.shape or ())
+        if value.shape is None and spec.form == "tensor":
             raise DataError(f"input `{value.name}` has no shape, so that no sample can be checked against it")
-        found.append(_Input(value.name, value.dtype, value.shape))
+        found.append(spec)
     return found
 
 
@@ -39,7 +41,7 @@ def describe(args: dict[str, Any], context: Any) -> DataDescription:
     """
     section = read(DataSection, args["data"], "data")
     declared = None if args.get("inputs") is None else read(tuple[_Input, ...], args["inputs"], "inputs")
-    inputs = _inputs(args["model"]) if declared is None else declared
+    inputs: Sequence[Input] = _inputs(args["model"]) if declared is None else declared
     dataset = open_dataset(section, inputs, model_folder=Path(args["folder"]), labels=False)
     return DataDescription(
         digest=dataset.digest, samples=len(dataset), columns=dataset.columns, notes=tuple(dataset.notes)

@@ -22,7 +22,7 @@ from winml.modelkit.data.images import decode_image, image_encoder, takes_images
 from winml.modelkit.data.prompts import prompt_encoder
 from winml.modelkit.data.samples import Form, Sample, SampleRequest
 from winml.modelkit.data.text import TextEncoder, text_encoder
-from winml.modelkit.graph.inputs import Input
+from winml.modelkit.graph.inputs import Input, form_of
 
 Row = dict[str, Any]
 
@@ -130,12 +130,22 @@ def file_of(folder: Path, row: Row, column: str, where: str) -> Path:
     return path
 
 
-def array_of(row: Row, column: str, spec: Input, where: str) -> npt.NDArray[Any]:
+def array_of(row: Row, column: str, spec: Input, where: str) -> Any:
+    """An input as it stands in a row: numbers, text, or a list of either for each element of a sequence."""
     value = value_of(row, column, where)
+    form = form_of(spec)
     try:
-        array = np.asarray(parse_json(value, lenient=True) if isinstance(value, str) and spec.dtype != "str" else value)
-    except ValueError as error:
+        if isinstance(value, str) and (spec.dtype != "str" or form.endswith("sequence")):
+            value = parse_json(value, lenient=True)
+        if form.endswith("sequence"):
+            return [_numbers(element, spec) for element in value]
+        return _numbers(value, spec)
+    except (ValueError, TypeError) as error:
         raise DataError(f"`{column}` of {where} is not an array of numbers: {error}") from error
+
+
+def _numbers(value: Any, spec: Input) -> npt.NDArray[Any]:
+    array = np.asarray(value)
     # Text has no way to tell 1 from 1.0.
     return array.astype(np.float64) if array.dtype.kind in "iu" and spec.dtype.startswith("float") else array
 
@@ -283,6 +293,9 @@ def plan_for(wanted: SampleRequest, columns: Columns, classes: Callable[[], tupl
         return _BY_FORM[wanted.form](wanted, columns)
     ready = {spec.name: columns.find(spec.name) for spec in wanted.inputs}
     named = {name: column for name, column in ready.items() if column is not None}
+    if len(ready) == 1 and not named and wanted.inputs[0].dtype == "str":
+        # A model that takes text has its tokenizer inside.
+        named = {wanted.inputs[0].name: columns.need("text")}
     if len(named) == len(ready):
         return by_input(wanted, named)
     image = columns.find("image")

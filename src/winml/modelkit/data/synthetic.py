@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from winml.modelkit.core.config import RANDOM, DataSection
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.data.samples import Sample, SampleRequest, SampleSource
@@ -40,7 +38,7 @@ def read(wanted: SampleRequest) -> SampleSource:
 
 def _input_request(section: DataSection, inputs: Sequence[Input]) -> InputRequest:
     """What the section says of the inputs and axes that the model has; stages before may have taken some away."""
-    whole = {i.name for i in inputs if np.dtype(i.dtype).kind in "iu"}
+    whole = {i.name for i in inputs if i.dtype.removeprefix("u").startswith("int")}
     axes = {axis for i in inputs for axis in i.shape if isinstance(axis, str)}
     return InputRequest(
         dims={axis: size for axis, size in section.dims.items() if axis in axes},

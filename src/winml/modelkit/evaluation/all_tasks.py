@@ -30,6 +30,7 @@ from winml.modelkit.evaluation import (
     segmentation,
     sentence_similarity,
     speech_recognition,
+    tabular_classification,
     text_classification,
     text_recognition,
     text_to_audio,
@@ -76,6 +77,7 @@ TASKS: dict[str, Task] = {
     "visual-question-answering": visual_question_answering.TASK,
     "binary-classification": binary_classification.TASK,
     "text-recognition": text_recognition.TASK,
+    "tabular-classification": tabular_classification.TASK,
     "outputs": outputs.TASK,
 }
 

@@ -32,6 +32,10 @@ class ClassNames:
             )
         return found
 
+    def plain_number(self, label: Any, where: str) -> int:
+        """The number behind a label of a model that gives numbers of classes, in whatever range they are."""
+        return int(label) if isinstance(label, str) and label.lstrip("-").isdigit() else self._number(label, where)
+
     def _number(self, label: Any, where: str) -> int:
         if isinstance(label, bool) or not isinstance(label, int | str):
             raise DataError(f"the label of {where} must be a class or its number but is {label!r:.80}")

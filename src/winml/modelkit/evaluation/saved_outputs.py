@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from winml.modelkit.core.errors import UnavailableError, of_system
 from winml.modelkit.evaluation.task import Outputs
+from winml.modelkit.session.output_arrays import as_array
 
 Rows = list[list[npt.NDArray[Any]]]
 """Outputs by position, for each run of a sample."""
@@ -58,7 +59,7 @@ def _not_kept(error: OSError) -> UnavailableError:
 
 def _comparable(value: Any) -> npt.NDArray[Any]:
     """The value itself; text as text of one length, which numpy writes without pickling."""
-    array = np.asarray(value)
+    array = as_array(value)
     return array.astype(np.str_) if array.dtype == object else array
 
 

@@ -15,8 +15,10 @@ from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.data.samples import Form, Sample
 from winml.modelkit.evaluation.metrics import Metric
+from winml.modelkit.session.output_arrays import as_array
 
-Outputs = Mapping[str, npt.NDArray[Any]]
+Outputs = Mapping[str, Any]
+"""Values by output: arrays; lists where the model has sequences, as ZipMap does."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,10 @@ class Task:
     """What `--task-option` may decide."""
 
 
-def plain(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def plain(values: Any) -> npt.NDArray[np.float64]:
     """An output with batch 1 as a row of numbers."""
-    row: npt.NDArray[np.float64] = np.asarray(values, np.float64).reshape(-1)
+    found = as_array(values)
+    if found.dtype.kind in "OUS":
+        raise DataError("the output that is judged holds text", hint="name one with numbers: `--output-name NAME`")
+    row: npt.NDArray[np.float64] = found.astype(np.float64).reshape(-1)
     return row

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +15,15 @@ import numpy.typing as npt
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.core.limits import check_sample
+from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.core.suggest import did_you_mean, near_path
 from winml.modelkit.graph import npz
 from winml.modelkit.graph.sizes import is_batch, match_sizes, missing_size_error, name_dims, open_dims, with_batch
 
 Dim = int | str | None
-Arrays = dict[str, npt.NDArray[Any]]
+Arrays = dict[str, Any]
+"""Values by input: an array; a list of arrays for a sequence; None for an optional input that is left out."""
+Form = Literal["tensor", "sequence", "optional", "optional sequence"]
 
 _DTYPES: dict[str, str] = {
     "tensor(float)": "float32",
@@ -36,6 +41,11 @@ _DTYPES: dict[str, str] = {
     "tensor(string)": "str",
 }
 MAX_INPUT_BYTES = 8 * 2**30
+_FORMS: tuple[tuple[str, Form], ...] = (
+    ("optional(seq(", "optional sequence"),
+    ("optional(", "optional"),
+    ("seq(", "sequence"),
+)
 
 
 class Input(Protocol):
@@ -62,20 +72,48 @@ class InputSpec:
     shape: tuple[Dim, ...]
 
     @property
+    def form(self) -> Form:
+        """Whether a value is an array, a list of arrays, or may be left out."""
+        return next((form for start, form in _FORMS if self.type.startswith(start)), "tensor")
+
+    @property
     def dtype(self) -> str:
-        """The numpy name of its type."""
-        if self.type not in _DTYPES:
+        """The numpy name of its type; that of the elements of a sequence."""
+        opening = next((start for start, _ in _FORMS if self.type.startswith(start)), "")
+        element = self.type.removeprefix(opening).removesuffix(")" * opening.count("("))
+        if element not in _DTYPES:
             raise DataError(
-                f"input `{self.name}` has type {self.type}, which is not supported",
-                hint="wrap the model so that its inputs are plain tensors",
+                f"input `{self.name}` has type {self.type}, which numpy arrays cannot hold",
+                hint="wrap the model so that it takes float32 or whole numbers and casts them itself"
+                if element.startswith("tensor(")
+                else "wrap the model so that its inputs are tensors",
             )
-        return _DTYPES[self.type]
+        return _DTYPES[element]
+
+
+def form_of(spec: Input) -> Form:
+    """The form of an input; those that are known by name, type and shape alone are tensors."""
+    return spec.form if isinstance(spec, InputSpec) else "tensor"
+
+
+def elements_of(value: Any) -> list[npt.NDArray[Any]]:
+    """The arrays of a value: one, those of a sequence, none of what was left out."""
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list) else [value]
 
 
 def input_spec(name: str, dtype: str, shape: tuple[Dim, ...]) -> InputSpec:
-    """An input of an element type as people write it, as `float32` or `string`."""
+    """An input of a type as people write it, as `float32`, `string` or `sequence(float32)`."""
+    return InputSpec(name, _runtime_type(dtype), shape)
+
+
+def _runtime_type(dtype: str) -> str:
+    for word, kind in (("sequence(", "seq("), ("optional(", "optional(")):
+        if dtype.startswith(word):
+            return f"{kind}{_runtime_type(dtype.removeprefix(word).removesuffix(')'))})"
     by_name = {word: kind for kind, word in _DTYPES.items()} | {"string": "tensor(string)"}
-    return InputSpec(name, by_name.get(dtype, f"tensor({dtype})"), shape)
+    return by_name.get(dtype, f"tensor({dtype})" if "(" not in dtype else dtype)
 
 
 @dataclass(frozen=True)
@@ -137,6 +175,8 @@ def synthetic(specs: Sequence[Input], asked: InputRequest) -> Arrays:
     rng = np.random.default_rng(asked.seed)
     made: Arrays = {}
     for spec in specs:
+        if form_of(spec) != "tensor":
+            raise _no_synthetic(spec)
         shape = tuple(dims[d] if isinstance(d, str) else d for d in name_dims(spec.name, spec.shape))
         nbytes = int(np.prod(shape, dtype=object)) * (8 if spec.dtype == "str" else np.dtype(spec.dtype).itemsize)
         if nbytes > MAX_INPUT_BYTES or min(shape, default=0) < 0:
@@ -145,26 +185,65 @@ def synthetic(specs: Sequence[Input], asked: InputRequest) -> Arrays:
     return made
 
 
+def _no_synthetic(spec: Input) -> DataError:
+    """Nothing says how many elements a sequence has, or whether an optional input is there."""
+    form, first = form_of(spec), shell_word(f"{spec.name}[0]")
+    kind = f"an optional {spec.dtype} tensor" if form == "optional" else f"{_article(form)} of {spec.dtype} tensors"
+    ways = {
+        "sequence": f"arrays `{first}`, `{spec.name}[1]` and so on",
+        "optional": f"an array `{spec.name}`, or none to leave it out",
+        "optional sequence": f"arrays `{first}`, `{spec.name}[1]` and so on, or none to leave it out",
+    }
+    return DataError(
+        f"input `{spec.name}` is {kind}, for which no synthetic value can be made",
+        hint=f"give it as data (`winml perf --input-data FILE.npz`), with {ways[form]}",
+    )
+
+
+def _article(form: Form) -> str:
+    return f"an {form}" if form.startswith("o") else f"a {form}"
+
+
 def from_npz(path: Path, specs: Sequence[Input]) -> Arrays:
     """The arrays of an .npz file, checked against the model's names, types and shapes before their values are read."""
     try:
         with npz.open_archive(path) as archive:
             stored = npz.headers(archive)
             source = str(path)
-            named = [_find_array(stored, spec, source) for spec in specs]
-            check_sample(sum(array.nbytes for array in named), f"the inputs in `{path}`")
+            named = {spec.name: _find_arrays(stored, spec, source) for spec in specs}
+            found = [array for arrays in named.values() for array in arrays]
+            check_sample(sum(array.nbytes for array in found), f"the inputs in `{path}`")
             symbols: dict[str, int] = {}
-            for spec, array in zip(specs, named, strict=True):
-                _check_shape(spec, array.shape, symbols, source)
-            return fitting({a.name: npz.read_array(archive, a) for a in named}, specs, source=source)
+            for spec in specs:
+                if form_of(spec) == "tensor":
+                    _check_shape(spec, named[spec.name][0].shape, symbols, source)
+            read = {spec.name: _read_value(archive, spec, named[spec.name]) for spec in specs}
+            return fitting(read, specs, source=source)
     except FileNotFoundError as error:
         raise DataError(f"input data not found: `{path}`", hint=near_path(path)) from error
 
 
-def _find_array(arrays: Mapping[str, npz.StoredArray], spec: Input, source: str) -> npz.StoredArray:
-    if spec.name not in arrays:
-        raise _no_array(spec, arrays, source)
-    return arrays[spec.name]
+def _find_arrays(arrays: Mapping[str, npz.StoredArray], spec: Input, source: str) -> list[npz.StoredArray]:
+    """The array of an input, or those of its elements: `x[0]`, `x[1]` and so on; none of an optional one left out."""
+    form = form_of(spec)
+    if form.endswith("sequence"):
+        numbered = itertools.takewhile(lambda name: name in arrays, (f"{spec.name}[{n}]" for n in itertools.count()))
+        elements = [arrays[name] for name in numbered]
+        if elements:
+            return elements
+    if spec.name in arrays:
+        return [arrays[spec.name]]
+    if form.startswith("optional"):
+        return []
+    raise _no_array(spec, arrays, source)
+
+
+def _read_value(archive: zipfile.ZipFile, spec: Input, stored: Sequence[npz.StoredArray]) -> Any:
+    values = [npz.read_array(archive, array) for array in stored]
+    if not form_of(spec).endswith("sequence") or not values:
+        return values[0] if values else None
+    # One array under the name of the input itself has its elements along the first dimension.
+    return list(values[0]) if stored[0].name == spec.name else values
 
 
 def _no_array(spec: Input, names: Iterable[str], source: str) -> DataError:
@@ -173,22 +252,46 @@ def _no_array(spec: Input, names: Iterable[str], source: str) -> DataError:
     )
 
 
-def fitting(arrays: Mapping[str, npt.NDArray[Any]], specs: Sequence[Input], *, source: str) -> Arrays:
-    """The arrays the model takes, each of the right type and shape; an error names the first that is not."""
+def fitting(arrays: Mapping[str, Any], specs: Sequence[Input], *, source: str) -> Arrays:
+    """The values the model takes, each of the right type and shape; an error names the first that is not."""
     symbols: dict[str, int] = {}
     taken: Arrays = {}
     for spec in specs:
-        if spec.name not in arrays:
+        form, value = form_of(spec), arrays.get(spec.name)
+        if value is None and form.startswith("optional"):
+            taken[spec.name] = None
+        elif value is None:
             raise _no_array(spec, arrays, source)
-        array = arrays[spec.name]
-        wanted = np.dtype(object if spec.dtype == "str" else spec.dtype)
-        if spec.dtype == "str" and array.dtype.kind in "US":
-            array = array.astype(object)
-        if array.dtype != wanted:
-            raise DataError(f"input `{spec.name}` must be {wanted} but {source} has {array.dtype}")
-        _check_shape(spec, array.shape, symbols, source)
-        taken[spec.name] = np.ascontiguousarray(array)
+        elif form.endswith("sequence"):
+            taken[spec.name] = [_of_type(element, spec, source) for element in value]
+        else:
+            taken[spec.name] = _of_type(value, spec, source)
+            if form == "tensor":
+                _check_shape(spec, taken[spec.name].shape, symbols, source)
     return taken
+
+
+def cast(feed: Mapping[str, Any], specs: Sequence[Input], *, source: str) -> Arrays:
+    """The values of the inputs that a model has, in the types that it takes."""
+    cast: Arrays = {}
+    for spec in specs:
+        if spec.name not in feed:
+            raise _no_array(spec, feed, source)
+        dtype = object if spec.dtype == "str" else spec.dtype
+        value = feed[spec.name]
+        typed = [element.astype(dtype) for element in elements_of(value)]
+        cast[spec.name] = typed if isinstance(value, list) else next(iter(typed), None)
+    return cast
+
+
+def _of_type(value: Any, spec: Input, source: str) -> npt.NDArray[Any]:
+    array = np.asarray(value)
+    wanted = np.dtype(object if spec.dtype == "str" else spec.dtype)
+    if spec.dtype == "str" and array.dtype.kind in "US":
+        array = array.astype(object)
+    if array.dtype != wanted:
+        raise DataError(f"input `{spec.name}` must be {wanted} but {source} has {array.dtype}")
+    return np.asarray(array, order="C")  # `ascontiguousarray` gives a single number a dimension
 
 
 def _check_shape(spec: Input, shape: tuple[int, ...], symbols: dict[str, int], source: str) -> None:
@@ -205,11 +308,12 @@ def _check_shape(spec: Input, shape: tuple[int, ...], symbols: dict[str, int], s
             )
 
 
-def symbol_sizes(specs: Sequence[Input], arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, int]:
+def symbol_sizes(specs: Sequence[Input], arrays: Mapping[str, Any]) -> dict[str, int]:
     """The size each symbolic dimension has in these inputs."""
     return {
         dim: size
         for spec in specs
+        if form_of(spec) == "tensor"
         for dim, size in zip(name_dims(spec.name, spec.shape), arrays[spec.name].shape, strict=True)
         if isinstance(dim, str)
     }

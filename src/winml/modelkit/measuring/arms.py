@@ -13,7 +13,7 @@ import numpy as np
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.values import read
 from winml.modelkit.ep.discovery import distribution_version
-from winml.modelkit.graph.inputs import InputSpec
+from winml.modelkit.graph.inputs import InputSpec, elements_of
 from winml.modelkit.measuring.reports import BlockReport, Conditions, Distances, Port, Probe, RoundReport, Samples
 from winml.modelkit.session import environment
 from winml.modelkit.session.arm import ArmArguments
@@ -107,7 +107,7 @@ def probe(args: dict[str, Any], context: object) -> Probe:
     """Run an arm a few times at ordinary priority and save its outputs: does it work at all, and about how fast?"""
     arm = open_arm(read(ArmArguments, args["arm"]))
     with arm.session as session:
-        outputs = session.run(arm.arrays)
+        outputs = session.run_arrays(arm.arrays)
         run, _ = session.bind_run(arm.arrays)
         run()
         wall_ns: list[int] = []
@@ -121,16 +121,14 @@ def probe(args: dict[str, Any], context: object) -> Probe:
             placement=session.placement,
             inputs=_ports(session.inputs),
             outputs=_ports(session.outputs),
-            shapes=tuple((str(a.dtype), *a.shape) for a in arm.arrays.values()),
+            shapes=tuple((str(a.dtype), *a.shape) for value in arm.arrays.values() for a in elements_of(value)),
             environment=environment.environment(session.target.ep, distribution_version(session.package)),
         )
 
 
 def _save(path: Path, outputs: list[Any]) -> None:
-    """Outputs by position; strings and sequences have no distance and are skipped."""
-    named: dict[str, Any] = {
-        f"o{i}": v for i, v in enumerate(outputs) if isinstance(v, np.ndarray) and v.dtype != object
-    }
+    """Outputs by position; strings have no distance and are skipped."""
+    named: dict[str, Any] = {f"o{i}": v for i, v in enumerate(outputs) if v.dtype.kind not in "OUS"}
     np.savez(path, **named)
 
 

@@ -22,7 +22,9 @@ def _parity(parity: ParityPassed | ParityNotRun) -> str:
 
 def _part(part: ExportedPart) -> tuple[str, ...]:
     took = "from the cache" if part.cache == "hit" else f"{part.seconds:.1f} s"
-    return (part.part, took, size(part.bytes), f"opset {part.metadata.opset}")
+    peak = part.metadata.peak_memory_bytes
+    memory = "" if peak is None else f"{size(peak)} of memory at most"
+    return (part.part, took, size(part.bytes), f"opset {part.metadata.opset}", memory)
 
 
 def export_text(result: ExportResult) -> str:

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from numpy.typing import NDArray
-
 from winml.modelkit.core.errors import (
     CompiledElsewhere,
     DataError,
@@ -22,6 +20,7 @@ from winml.modelkit.core.errors import (
     SessionError,
     UnavailableError,
 )
+from winml.modelkit.graph.inputs import elements_of
 
 _INDEX = r"indices element out of data bounds, idx=(?P<what>-?\d+)"
 _SHOWN = 4
@@ -89,7 +88,20 @@ _OPEN_RULES: tuple[_Rule, ...] = (
         "{path} is compiled for {what} and runs on no other execution provider",
         "pass the target it was compiled for with `--target`, or run its source model",
     ),
+    _Rule(
+        r"Failed to construct locale with name:\s*(?P<what>[\w.-]+)",
+        UnavailableError,
+        "{path} normalizes text by the locale {what}, which this machine does not have",
+        "install it (`sudo apt-get install locales && sudo locale-gen {what}` on Debian and Ubuntu)",
+    ),
     _Rule(r"INVALID_GRAPH", ModelFileError, "{path} is not a valid model: {text}", None),
+    _Rule(
+        r"Could not find an implementation for \w+\([1-6]\) node",
+        SessionError,
+        "the runtime cannot run {path}: {text}",
+        "no installed kernel supports this operator with these types; where the opset of the model is below 7, "
+        "`winml optimize -m MODEL -o NEW.onnx --opset 17` raises it",
+    ),
     _Rule(
         r"NOT_IMPLEMENTED", SessionError, "the runtime cannot run {path}: {text}",
         "no installed kernel supports this operator with these types",
@@ -159,7 +171,8 @@ def _match(rules: tuple[_Rule, ...], error: Exception, path: Path) -> ModelkitEr
         found = re.search(rule.pattern, text, re.DOTALL)
         if found:
             named = {k: v for k, v in found.groupdict().items() if v is not None}
-            return rule.error(rule.message.format(path=f"`{path}`", text=plain(text), **named), hint=rule.hint)
+            hint = rule.hint and rule.hint.replace("{what}", named.get("what", ""))
+            return rule.error(rule.message.format(path=f"`{path}`", text=plain(text), **named), hint=hint)
     return None
 
 
@@ -173,19 +186,26 @@ def compiling(error: Exception, path: Path) -> ModelkitError:
     return _match(_COMPILE_RULES, error, path) or opening(error, path)
 
 
-def running(error: Exception, path: Path, inputs: Mapping[str, NDArray[Any]]) -> ModelkitError:
+def running(error: Exception, path: Path, inputs: Mapping[str, Any]) -> ModelkitError:
     """Why a run on these inputs failed."""
     found = _match(_RUN_RULES, error, path) or SessionError(f"running `{path}`: {plain(str(error))}")
     index = re.search(_INDEX, str(error))
     return found if index is None else type(found)(found.message, hint=_index_hint(int(index["what"]), inputs))
 
 
-def _index_hint(index: int, inputs: Mapping[str, NDArray[Any]]) -> str:
+def _index_hint(index: int, inputs: Mapping[str, Any]) -> str:
     """What to change about an index that is out of bounds: the input that holds it, or the sizes it follows from."""
-    holding = [name for name, array in inputs.items() if array.dtype.kind in "iu" and (array == index).any()]
+    holding = [
+        name
+        for name, value in inputs.items()
+        if any(array.dtype.kind in "iu" and (array == index).any() for array in elements_of(value))
+    ]
     if holding:
         return f"input `{holding[0]}` holds {index}; see `--int-range` and `--input-data`"
-    shapes = ", ".join(f"`{name}` {list(array.shape)}" for name, array in list(inputs.items())[:_SHOWN])
+    shapes = ", ".join(
+        f"`{name}` {' '.join(str(list(array.shape)) for array in elements_of(value))}"
+        for name, value in list(inputs.items())[:_SHOWN]
+    )
     return (
         f"no input holds {index}, so it must come from the sizes ({shapes}); pass the sizes the model expects "
         "with `--dim NAME=N` or `--shape INPUT=N,N`"

@@ -9,7 +9,7 @@ from typing import Any, Protocol, cast
 from winml.modelkit.core.values import read
 from winml.modelkit.ep.discovery import distribution_version
 from winml.modelkit.graph.input_settings import InputSettings
-from winml.modelkit.graph.inputs import Arrays, symbol_sizes
+from winml.modelkit.graph.inputs import Arrays, elements_of, symbol_sizes
 from winml.modelkit.graph.sizes import Size
 from winml.modelkit.session import environment
 from winml.modelkit.session.arm import MeasureArguments, Tracing
@@ -68,7 +68,11 @@ def repeat(
 
 
 def _input_facts(session: WinMLSession, arrays: Arrays, asked: InputSettings) -> InputFacts:
-    tensors = {name: TensorShape(dtype=str(a.dtype), shape=a.shape) for name, a in arrays.items()}
+    tensors = {
+        f"{name}[{place}]" if isinstance(value, list) else name: TensorShape(dtype=str(a.dtype), shape=a.shape)
+        for name, value in arrays.items()
+        for place, a in enumerate(elements_of(value))
+    }
     if asked.npz is None:
         return InputFacts(source="synthetic", seed=asked.seed, tensors=tensors, sizes=asked.sizes or {})
     opened = {**session.section.fixed_dims, **symbol_sizes(session.inputs, arrays)}

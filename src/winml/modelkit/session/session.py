@@ -24,12 +24,14 @@ from winml.modelkit.graph.sizes import name_dims
 from winml.modelkit.session import failures
 from winml.modelkit.session.monitor.ep_monitor import EPMonitor
 from winml.modelkit.session.options import PROFILE_PREFIX
+from winml.modelkit.session.output_arrays import as_array
 from winml.modelkit.session.perf import observe_runs
 from winml.modelkit.session.placement import AssignedNode, read_nodes
 from winml.modelkit.session.runtime import Overlay, Request, SessionFacts, open_session
 from winml.modelkit.session.stats import PerfContext, PerfStats
 
-Arrays = Mapping[str, npt.NDArray[Any]]
+Arrays = Mapping[str, Any]
+"""Values by input, as `graph.inputs.Arrays` has them."""
 CPU = Target("cpu", "cpu")
 
 
@@ -175,6 +177,10 @@ class WinMLSession:
         self._guard(lambda: found.extend(self._session.run(names, feed)))()
         return dict(zip(names, found, strict=True))
 
+    def run_arrays(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
+        """The outputs by name, each as one array: sequences and maps too."""
+        return {name: as_array(value) for name, value in self.run(inputs).items()}
+
     def bind_run(self, inputs: Arrays) -> tuple[Callable[[], None], bool]:
         """A call that runs these inputs again and again, and whether it does so through IO binding.
 
@@ -184,7 +190,7 @@ class WinMLSession:
         self.compile()
         self.last_inputs = dict(inputs)
         are_tensors = all(o.type.startswith("tensor(") and o.type != "tensor(string)" for o in self.outputs)
-        bindable = are_tensors and all(v.dtype != np.dtype(object) for v in inputs.values())
+        bindable = are_tensors and all(isinstance(v, np.ndarray) and v.dtype != object for v in inputs.values())
         bound = self._io_bound(inputs) if bindable else self._plain(inputs)
         self._bound.append(bound)
         return self._guard(bound.run), bindable

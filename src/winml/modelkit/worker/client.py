@@ -48,9 +48,21 @@ class Worker:
     """A process that runs operations; its working directory is a folder of its own that goes with it."""
 
     def __init__(
-        self, *, preload: tuple[str, ...] = (), python: str | None = None, env: dict[str, str] | None = None
+        self,
+        *,
+        preload: tuple[str, ...] = (),
+        python: str | None = None,
+        env: dict[str, str] | None = None,
+        apart: bool = False,
     ) -> None:
-        """Start the process; it imports the modules of `preload` while the caller does other things."""
+        """Start the process; it imports the modules of `preload` while the caller does other things.
+
+        With `apart` every operation runs in a process that is forked for it, so that the worker stays as it is.
+        """
+        self._apart = apart
+        self._log_start = 0
+        self.is_fresh = apart
+        """Whether no operation has run in the process itself since it imported what it needs."""
         self._scratch = ScratchFolder("winml-worker-")
         self.folder = self._scratch.path
         self._log_path = self.folder / "worker.log"
@@ -95,6 +107,8 @@ class Worker:
                 if not self._is_known.is_set():
                     self._pid = message["pid"]
                     self._is_known.set()
+                elif "forked" in message:
+                    self._pid = message["forked"]  # its memory counts
                 else:
                     self._messages.put(message)
         self._is_known.set()
@@ -123,7 +137,9 @@ class Worker:
             raise RuntimeError("this worker has ended")
         self._next_id += 1
         self._what = what or f"`{op}`"
-        self._send({"id": self._next_id, "op": op, "args": args or {}})
+        if self._apart:
+            self._log_start = self._log_path.stat().st_size  # what others left there is not about this one
+        self._send({"id": self._next_id, "op": op, "args": args or {}, **({"apart": True} if self._apart else {})})
         self._limits = limits_of(op, args or {}, timeout_s)
         return self._collect(self._limits.timeout_s, on_event)
 
@@ -170,6 +186,7 @@ class Worker:
                 if on_event is not None:
                     on_event(message)
             elif message["id"] == self._next_id:
+                self.is_fresh = self.is_fresh and bool(message.get("apart"))
                 break
         if "ok" in message:
             return message["ok"]
@@ -236,7 +253,7 @@ class Worker:
         """The last lines the process and its native libraries logged, without colours."""
         try:
             with self._log_path.open("rb") as log:
-                log.seek(max(0, os.fstat(log.fileno()).st_size - _LOG_TAIL_BYTES))
+                log.seek(max(self._log_start, os.fstat(log.fileno()).st_size - _LOG_TAIL_BYTES))
                 text = log.read().decode("utf-8", "replace")
         except OSError:
             return []  # the folder went with a closed worker

@@ -21,7 +21,7 @@ _PR_SET_PDEATHSIG = 1
 def hold(lifeline: int, parent: int, others: tuple[int, ...] = ()) -> None:
     """End with `parent`, the process that has the other end of the pipe `lifeline`; the guard leaves `others` alone."""
     if sys.platform == "linux":
-        _ask_kernel()
+        end_with_parent()
     if sys.platform != "win32":
         if os.getppid() != parent:  # it ended before the kernel was asked, so no signal would come
             os._exit(1)
@@ -29,7 +29,7 @@ def hold(lifeline: int, parent: int, others: tuple[int, ...] = ()) -> None:
         os.close(lifeline)
 
 
-def _ask_kernel() -> None:
+def end_with_parent() -> None:
     """Be killed when the thread that started us ends; processes are therefore started in a thread that stays."""
     try:
         import ctypes

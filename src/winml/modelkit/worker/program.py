@@ -6,13 +6,16 @@ source is appended after that environment's packages. Only the standard library 
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
 import queue
+import signal
 import sys
 import threading
 import traceback
+import warnings
 from typing import Any, BinaryIO, NoReturn
 
 Message = dict[str, Any]
@@ -135,6 +138,56 @@ def _preload(modules: list[str]) -> None:
             return
 
 
+_OWN_THREADS = 2
+"""The one that works and the one that reads requests, which waits for the system and holds no lock of ours."""
+
+
+if sys.platform == "linux":
+
+    def _may_fork() -> bool:
+        """Whether this process has no threads of others: a fork takes one thread only, and locks as they are."""
+        return len(os.listdir("/proc/self/task")) <= _OWN_THREADS  # noqa: PTH208 - imports less
+
+    def _answer_apart(message: Message, table: dict[str, str], context: Context) -> None:
+        """Answer in a forked process, so that whatever the operation leaves behind goes with it."""
+        reading, writing = os.pipe()
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # of Python 3.12, on threads
+            child = os.fork()
+        if child:
+            os.close(writing)
+            with os.fdopen(reading, "rb") as answer:
+                line = answer.read()
+            _, status = os.waitpid(child, 0)
+            if os.WIFSIGNALED(status):  # the caller learns how it died from our own death
+                with contextlib.suppress(OSError):  # SIGKILL has no handler to set
+                    signal.signal(os.WTERMSIG(status), signal.SIG_DFL)
+                os.kill(os.getpid(), os.WTERMSIG(status))
+            if status:
+                os._exit(os.waitstatus_to_exitcode(status))
+            context.send(json.loads(line))  # noqa: TID251 - our own process wrote it
+            return
+        import tempfile
+
+        from winml.modelkit.worker.lifeline import end_with_parent
+
+        end_with_parent()
+        folder = tempfile.mkdtemp(prefix="apart-", dir=os.getcwd())  # noqa: PTH109 - imports less
+        os.chdir(folder)  # noqa: TID251 - a process of its own, which answers one request
+        context.send({"forked": os.getpid()})
+        found = {"id": message["id"], "apart": True, **_answer(message, table, context)}
+        with os.fdopen(writing, "wb") as answer:
+            answer.write(json.dumps(found).encode())
+        os._exit(0)
+
+else:
+
+    def _may_fork() -> bool:
+        return False
+
+    def _answer_apart(message: Message, table: dict[str, str], context: Context) -> None:
+        raise NotImplementedError("a process is forked on Linux only")
+
+
 def serve(preload: list[str]) -> NoReturn:
     """Answer requests until the caller closes the pipe."""
     context = Context(_own_stdout())
@@ -147,7 +200,10 @@ def serve(preload: list[str]) -> NoReturn:
     while True:
         message = requests.get()
         context.stop.clear()
-        context.send({"id": message["id"], **_answer(message, OPERATIONS, context)})
+        if message.get("apart") and _may_fork():
+            _answer_apart(message, OPERATIONS, context)
+        else:
+            context.send({"id": message["id"], **_answer(message, OPERATIONS, context)})
 
 
 if __name__ == "__main__":

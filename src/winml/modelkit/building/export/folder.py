@@ -15,8 +15,9 @@ from typing import Any
 
 from winml.modelkit.building.export import families
 from winml.modelkit.building.export.families import Family
+from winml.modelkit.building.export.weight_files import check_files, is_pointer, pointer_error
 from winml.modelkit.core.dataclass import dataclass
-from winml.modelkit.core.errors import ModelFileError, RequestError
+from winml.modelkit.core.errors import DataError, ModelFileError, RequestError
 from winml.modelkit.core.json_text import MAX_BYTES, parse_json
 from winml.modelkit.core.model_ref import CONFIG
 from winml.modelkit.core.values import read
@@ -80,6 +81,10 @@ class ModelFolder:
             raise ModelFileError(
                 f"`{self.path}` has no {CONFIG}", hint="a model folder is what `save_pretrained` writes"
             ) from error
+        except DataError as error:
+            if is_pointer(self.path / CONFIG):
+                raise pointer_error(self.path / CONFIG) from error
+            raise
         try:
             read(_Config, found, "config", strict=False)
         except RequestError as error:
@@ -163,6 +168,7 @@ class ModelFolder:
 
     def require_weights(self) -> tuple[Path, ...]:
         if self.weight_files:
+            check_files(self.weight_files, self._indexed_files())
             return self.weight_files
         others = sorted(path.name for path in self.path.glob("*") if path.suffix in (".h5", ".msgpack", ".gguf"))
         also = f"; {', '.join(others)} cannot be read here" if others else ""
@@ -170,6 +176,14 @@ class ModelFolder:
             f"`{self.path}` has no weights{also}",
             hint="a model folder holds model.safetensors; fetch the whole model, or `git lfs pull` it",
         )
+
+    def _indexed_files(self) -> set[str]:
+        """The files that the index of the weights names, where there is one for their format."""
+        suffix = self.weight_files[0].suffix
+        named: set[str] = set()
+        for index in self.path.glob("*.index.json"):
+            named |= {name for name in read_object(index)["weight_map"].values() if name.endswith(suffix)}
+        return named
 
     def content_files(self, *, code: bool) -> dict[str, Path]:
         """The files that an export depends on, by name."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.building.export import families
+from winml.modelkit.building.export.fit import find_misfit
 from winml.modelkit.building.export.folder import PLAIN_ATTENTION, PROVES_A_PROBE, ModelFolder
 from winml.modelkit.core.config import ExportSection
 from winml.modelkit.core.errors import ModelFileError, RequestError, UnavailableError
@@ -55,11 +56,20 @@ def load(folder: Path, section: ExportSection, *, attention: str | None, trust: 
     if described.remote_code:
         how["trust_remote_code"] = trust
     try:
-        model, report = cls.from_pretrained(folder, dtype="float32", output_loading_info=True, **how)
+        model, report = cls.from_pretrained(
+            folder,
+            dtype="float32",
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # reported below, with the sizes
+            **how,
+        )
     except MemoryError:
         raise
     except Exception as error:
         raise _explain_failure(error, described, section) from error
+    misfit = find_misfit(report, (name for name, _ in model.named_parameters()), described)
+    if misfit is not None:
+        raise misfit
     if report["missing_keys"]:
         raise ModelFileError(
             f"`{folder}` has no weights for {section.task}: {len(report['missing_keys'])} tensors are missing, such as "

@@ -94,6 +94,8 @@ class ExportMetadata:
     """Inputs that the model does not take."""
     files: tuple[ExportedFile, ...]
     seconds: ExportSeconds
+    peak_memory_bytes: int | None = None
+    """The most memory that the process of the export had resident; null where the system does not say."""
     parity: ParityPassed | ParityNotRun
     notes: tuple[str, ...]
     warnings: tuple[str, ...]

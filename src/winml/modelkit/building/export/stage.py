@@ -27,6 +27,7 @@ from winml.modelkit.core.config import ExportSection
 from winml.modelkit.core.errors import CheckFailed, ModelkitError, RequestError, RunFailedError
 from winml.modelkit.core.values import read
 from winml.modelkit.graph import files, opset
+from winml.modelkit.worker.memory import memory_of
 
 
 def run(args: dict[str, Any], context: Any) -> ExportMetadata:
@@ -37,7 +38,9 @@ def run(args: dict[str, Any], context: Any) -> ExportMetadata:
     folder, output = Path(args["model"]).parent, Path(args["output"])
     section = read(ExportSection, args["section"], "export")
     library()
-    return _Export(folder, section, bool(args.get("trust_remote_code")), context).into(output)
+    made = _Export(folder, section, bool(args.get("trust_remote_code")), context).into(output)
+    memory = memory_of()
+    return replace(made, peak_memory_bytes=None if memory is None else memory["peak_bytes"])
 
 
 class _Export:

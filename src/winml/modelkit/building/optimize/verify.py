@@ -18,6 +18,7 @@ from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.graph.inputs import Arrays, InputRequest, InputSpec, synthetic
 from winml.modelkit.graph.trial import trial_sizes, whole_ranges
+from winml.modelkit.session.output_arrays import as_array
 from winml.modelkit.session.session import WinMLSession
 
 ROUNDING = 1e-3
@@ -138,6 +139,8 @@ def _distance(before: Any, after: Any) -> tuple[float, float]:
     if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         pairs = [_distance(one, other) for one, other in zip(before, after, strict=True)]
         return max((pair[0] for pair in pairs), default=0.0), max((pair[1] for pair in pairs), default=0.0)
+    if isinstance(before, dict) and isinstance(after, dict) and before.keys() == after.keys():
+        return _distance(as_array(before), as_array(after))
     if not isinstance(before, np.ndarray) or not isinstance(after, np.ndarray):
         same = type(before) is type(after) and bool(before == after)
         return (0.0, 0.0) if same else (np.inf, np.inf)

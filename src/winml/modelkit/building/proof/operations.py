@@ -23,7 +23,7 @@ from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.statistics import sqnr_db
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import read
-from winml.modelkit.graph.inputs import Arrays, Input, InputSpec, input_spec, symbol_sizes
+from winml.modelkit.graph.inputs import Arrays, Input, InputSpec, cast, input_spec, symbol_sizes
 from winml.modelkit.session.distance import distance_of
 from winml.modelkit.session.saturation import weights_at_risk
 from winml.modelkit.session.session import WinMLSession
@@ -139,7 +139,7 @@ def _save_reference(source: Path, feeds: Iterable[Arrays], folder: Path, seconds
     # `basic` changes nothing in the numbers; higher levels may.
     with WinMLSession(source, target=CPU, section=SessionSection(optimization_level="basic")) as session:
         for feed in feeds:
-            outputs = session.run(cast_inputs(feed, session.inputs))
+            outputs = session.run_arrays(cast_inputs(feed, session.inputs))
             save(folder / f"inputs-{done}.npz", feed)
             save(folder / f"outputs-{done}.npz", outputs)
             done += 1
@@ -150,7 +150,7 @@ def _save_reference(source: Path, feeds: Iterable[Arrays], folder: Path, seconds
 
 def cast_inputs(feed: Arrays, inputs: Iterable[InputSpec]) -> Arrays:
     """The inputs that a model has, in the types that it takes."""
-    return {spec.name: feed[spec.name].astype(spec.dtype if spec.dtype != "str" else object) for spec in inputs}
+    return cast(feed, tuple(inputs), source="the sample")
 
 
 def save(path: Path, arrays: dict[str, Any]) -> None:
@@ -185,7 +185,7 @@ def prove(args: dict[str, Any], context: object) -> ArtifactRun:
         at_risk = weights_at_risk(session.path, session.target)
         for index in range(args["samples"]):
             feed = _link_inputs(args, load(folder / f"inputs-{index}.npz"), session.inputs, index, "made")
-            got = session.run(cast_inputs(feed, session.inputs))
+            got = session.run_arrays(cast_inputs(feed, session.inputs))
             if args["part"] is not None:
                 save(folder / f"made-{index}.npz", got)
             for name, expected in load(folder / f"outputs-{index}.npz").items():

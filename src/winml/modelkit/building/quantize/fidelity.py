@@ -16,7 +16,7 @@ from winml.modelkit.core.distance import Distance
 from winml.modelkit.core.errors import DataError, ModelFileError, RunFailedError
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.statistics import sqnr_db
-from winml.modelkit.graph.inputs import Arrays, InputSpec
+from winml.modelkit.graph.inputs import Arrays, cast
 from winml.modelkit.session.distance import distance_of
 from winml.modelkit.session.session import WinMLSession
 
@@ -93,7 +93,8 @@ def refusal(path: Path, feeds: Iterable[Arrays], *, levels: Iterable[str]) -> st
 
 def _outputs(path: Path, feeds: Iterable[Arrays], *, level: str = "all") -> list[dict[str, Any]]:
     with WinMLSession(path, target=CPU, section=SessionSection(optimization_level=level)) as session:
-        return [session.run(_cast(feed, session.inputs)) for feed in feeds]
+        # A quantized model may take float16.
+        return [session.run_arrays(cast(feed, session.inputs, source="the sample")) for feed in feeds]
 
 
 def _distances(expected: list[dict[str, Any]], found: list[dict[str, Any]]) -> dict[str, Distance]:
@@ -104,11 +105,6 @@ def _distances(expected: list[dict[str, Any]], found: list[dict[str, Any]]) -> d
             if _comparable(value, after[name]):
                 pairs.setdefault(name, []).append((value.ravel(), after[name].ravel()))
     return {name: distance_of(*map(np.concatenate, zip(*values, strict=True))) for name, values in pairs.items()}
-
-
-def _cast(feed: Arrays, inputs: Iterable[InputSpec]) -> Arrays:
-    """The inputs in the types the quantized model takes, which may be float16."""
-    return {spec.name: feed[spec.name].astype(spec.dtype if spec.dtype != "str" else object) for spec in inputs}
 
 
 def _comparable(original: Any, quantized: Any) -> bool:

@@ -13,28 +13,29 @@ import numpy as np
 import onnx.checker
 import onnx.inliner
 import onnx.shape_inference
-import onnx.version_converter
 from google.protobuf.message import EncodeError  # type: ignore[import-untyped]  # ships no types
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.graph import files, walk
+from winml.modelkit.graph.opset import convert
 from winml.modelkit.graph.quantization import quantization_of
 from winml.modelkit.graph.value_names import free_name
 
 FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16)
 
 _REFUSALS = (
-    onnx.version_converter.ConvertError,
     onnx.checker.ValidationError,
     onnx.shape_inference.InferenceError,
     EncodeError,
     RuntimeError,
     ValueError,
 )
-"""What onnx raises for a model it cannot convert or inline; the last three for models past 2 GB and its assertions."""
+"""What onnx raises for a model it cannot inline; the last three for models past 2 GB and its assertions."""
 
+CHANNELS = "scales per channel"
+"""The reason of an opset that only scales per channel need."""
 _INT4_IR = 10
 """The first IR version with 4-bit tensors."""
 
@@ -57,6 +58,8 @@ class Prepared:
     notes: tuple[str, ...]
     contrib_pairs: bool = False
     """Its opset has no 16-bit and 4-bit pairs, so those of ONNX Runtime's own domain are written."""
+    one_scale: str | None = None
+    """Why its weights can have one scale per tensor only; None where they can have one per channel."""
 
     @property
     def opset(self) -> int:
@@ -84,21 +87,47 @@ def load(path: Path) -> ModelProto:
     return model
 
 
-def prepare(model: ModelProto, *, opset: int, contrib_from: int | None = None) -> Prepared:
+def prepare(
+    model: ModelProto,
+    *,
+    opset: int,
+    reason: str = "quantized operators",
+    contrib_from: int | None = None,
+    one_scale_from: int | None = None,
+) -> Prepared:
     """The model with at least `opset`, every node named, every weight where a quantizer finds it.
 
-    With `contrib_from` a model that cannot be converted may stay below `opset`, if it has that opset at least.
+    `reason` says what needs that opset. A model that cannot be converted may stay below it: with the pairs of ONNX
+    Runtime's own domain if it has `contrib_from` at least, with one scale per tensor if it has `one_scale_from`.
     """
     notes: list[str] = []
     model = _inline(model, notes)
-    model, contrib_pairs = _raise_opset(model, opset, contrib_from, notes)
     del model.graph.value_info[:]  # a fused model's may be stale; the runtime is asked instead
+    contrib_pairs, one_scale = False, None
+    try:
+        model = _raise_opset(model, opset, reason, notes)
+    except RequestError as error:
+        present = _opset(model)
+        if contrib_from is not None and present >= contrib_from:
+            contrib_pairs = True
+            model.ir_version = max(model.ir_version, _INT4_IR)
+            notes.append(
+                f"{error.message}; QuantizeLinear and DequantizeLinear are written in the domain com.microsoft"
+            )
+        elif one_scale_from is not None and present >= one_scale_from:
+            one_scale = f"scales per channel need opset {opset}, and {error.message}"
+        else:
+            raise RequestError(
+                f"{reason} need opset {opset}, and {error.message}",
+                hint=f"export the model again with opset {opset} or newer"
+                + (", or quantize it with `--per-tensor`" if reason == CHANNELS else ""),
+            ) from error
     _lift_constants(model.graph)
     _fix_default_inputs(model.graph, notes)
     _name_nodes(model)
     _part_initializers(model)
     _row_biases(model.graph)
-    return Prepared(model, tuple(notes), contrib_pairs)
+    return Prepared(model, tuple(notes), contrib_pairs, one_scale)
 
 
 def find_captured(model: ModelProto) -> set[str]:
@@ -134,31 +163,20 @@ def _inline(model: ModelProto, notes: list[str]) -> ModelProto:
     return inlined
 
 
-def _raise_opset(model: ModelProto, opset: int, contrib_from: int | None, notes: list[str]) -> tuple[ModelProto, bool]:
-    """The model with an opset that has the operators a quantizer writes, and whether it has to use contrib ones."""
+def _raise_opset(model: ModelProto, opset: int, reason: str, notes: list[str]) -> ModelProto:
+    """The model with an opset that has the operators a quantizer writes."""
     present = _opset(model)
     if present >= opset:
-        return model, False
+        return model
     if not any(walk.domain_of(entry.domain) == "" for entry in model.opset_import):
         model.opset_import.add(domain="", version=opset)  # none of its operators is there to convert
-        return model, False
+        return model
     try:
-        raised: ModelProto = onnx.version_converter.convert_version(model, opset)
-    except _REFUSALS as error:
-        if contrib_from is None or present < contrib_from:
-            raise RequestError(
-                f"quantizing needs opset {opset}; the model has {present} and cannot be converted: {_short(error)}",
-                hint="export the model again with a newer opset",
-            ) from error
-        notes.append(
-            f"opset {present} cannot be converted to {opset} ({_short(error)}); QuantizeLinear and DequantizeLinear "
-            "are written in the domain com.microsoft"
-        )
-        model.ir_version = max(model.ir_version, _INT4_IR)
-        return model, True
-    raised.ir_version = max(raised.ir_version, helper.find_min_ir_version_for(list(raised.opset_import), True))
-    notes.append(f"converted from opset {present} to {opset}")
-    return raised, False
+        raised = convert(model, opset)
+    except EncodeError as error:
+        raise RequestError(f"the model cannot be converted from opset {present} to {opset}: {_short(error)}") from error
+    notes.append(f"the opset was raised from {present} to {opset}: {reason} need it")
+    return raised
 
 
 def _short(error: Exception) -> str:

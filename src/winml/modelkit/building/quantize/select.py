@@ -72,7 +72,9 @@ def _against(node: NodeProto, section: QuantizeSection, able: Collection[str], u
         return "its operator was not selected"
     if section.nodes is not None and node.name not in section.nodes:
         return "it was not selected"
-    if node.op_type not in able or node.domain not in _DOMAINS:
+    if node.domain not in _DOMAINS:
+        return f"operators of the domain {node.domain} stay as they are"
+    if node.op_type not in able:
         return unable.get(node.op_type, NOT_ABLE)
     return None
 

@@ -136,6 +136,7 @@ class _QuantizePlan:
         self._runnable, self._values, self._quantize = runnable, values, quantize
         self._notes, self._calibration, self._section = notes, calibration, section
         self._producer = producer_of(prepared.model)
+        self.one_scale = prepared.one_scale
         self.selection = selection
         self.inputs = values.inputs
         self.operators = operators(prepared.model)
@@ -178,9 +179,19 @@ def run(args: dict[str, Any], context: Context) -> QuantizeReport:
             crash=given.crashes.source,
         )
         try:
-            outcome, written, compared = _finish(job, _plan(job), context)
+            plan = _plan(job)
+            if plan.one_scale is not None:
+                job = replace(
+                    job,
+                    section=replace(job.section, per_channel=False),
+                    asked=replace(job.asked, per_channel=False),
+                )
+            outcome, written, compared = _finish(job, plan, context)
         except ModelkitError as error:
             raise _about(error, job) from error
+    limited = plan.one_scale if asked.per_channel is None and outcome.changed else None
+    if limited is not None:
+        outcome = replace(outcome, granularity=Granularity("tensor", limited))
     before = (path, *files.external_files(path))
     return QuantizeReport(
         reduce_range=section.reduce_range,
@@ -194,7 +205,10 @@ def run(args: dict[str, Any], context: Context) -> QuantizeReport:
             size=Sizes(before_bytes=_size(before), after_bytes=_size(written)),
             fidelity=compared,
             notes=(*range_notes, *outcome.notes) if outcome.changed else (),
-            warnings=_warnings(outcome, compared, saturation.saturates()),
+            warnings=(
+                *(() if limited is None else (f"weights have one scale per tensor: {limited}",)),
+                *_warnings(outcome, compared, saturation.saturates()),
+            ),
         ),
     )
 
@@ -392,7 +406,7 @@ def _plan(job: _Job) -> _QuantizePlan:
 
 def _without_data(job: _Job, mode: WithoutData) -> _QuantizePlan:
     mode.check(job.section)
-    prepared = prepare(load(job.path), opset=mode.OPSET)
+    prepared = prepare(load(job.path), opset=mode.OPSET, reason=f"operators of mode `{job.section.mode}`")
     runnable = Runnable(prepared.model, job.work)
     values = ask_types(prepared.model, runnable)
     return _QuantizePlan(
@@ -406,10 +420,16 @@ def _without_data(job: _Job, mode: WithoutData) -> _QuantizePlan:
     )
 
 
-def _prepare_static(path: Path, section: QuantizeSection) -> Prepared:
+def _prepare_static(path: Path, section: QuantizeSection, asked: QuantizeSection) -> Prepared:
     model = load(path)
-    opset, contrib_from = static.needs(section, model)
-    prepared = prepare(model, opset=opset, contrib_from=contrib_from)
+    needs = static.needs(section, model, channels=asked.per_channel is True)
+    prepared = prepare(
+        model,
+        opset=needs.opset,
+        reason=needs.reason,
+        contrib_from=needs.contrib_from,
+        one_scale_from=needs.one_scale_from,
+    )
     folded = folding.fold(prepared.model, section)
     return replace(prepared, notes=(*prepared.notes, *folded, *device_forms.rewrite(prepared.model, section.rules)))
 
@@ -417,13 +437,16 @@ def _prepare_static(path: Path, section: QuantizeSection) -> Prepared:
 def _static(job: _Job) -> _QuantizePlan:
     section = job.section
     static.check(section)
-    if section.calibration is None:
+    data = section.calibration
+    if data is None:
         raise RequestError(
             "static quantization needs calibration data",
             hint="name real samples with `--calibration FILE`; `--calibration random` uses random inputs, at the cost "
             "of accuracy",
         )
-    prepared = _prepare_static(job.path, section)
+    prepared = _prepare_static(job.path, section, job.asked)
+    if prepared.one_scale is not None:
+        section = replace(section, per_channel=False)
     runnable = Runnable(prepared.model, job.work)
     values = ask_types(prepared.model, runnable)
     chosen = static.choose(prepared.model, section)
@@ -438,7 +461,7 @@ def _static(job: _Job) -> _QuantizePlan:
             section=section,
             quantize=lambda model, few, _: (model, few),
         )
-    dataset = open_dataset(section.calibration, values.inputs, model_folder=job.model_folder, labels=False)
+    dataset = open_dataset(data, values.inputs, model_folder=job.model_folder, labels=False)
     wanted = static.to_calibrate(prepared.model, chosen, values.types)
     outputs = [value.name for value in prepared.model.graph.output]
     calibration = calibrate(runnable, wanted.tensors, outputs, dataset, section, job.progress).extend(wanted.same)
@@ -447,7 +470,7 @@ def _static(job: _Job) -> _QuantizePlan:
         digest=dataset.digest,
         samples=len(dataset),
         runs=calibration.runs,
-        seed=section.calibration.seed,
+        seed=data.seed,
         method=cast("CalibrationMethod", section.calibration_method),
         tensors=len(calibration.ranges),
     )

@@ -15,7 +15,7 @@ from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
 
 from winml.modelkit.building.quantize.calibrate import Calibration
 from winml.modelkit.building.quantize.library import get_qnn_qdq_config, wrap_errors
-from winml.modelkit.building.quantize.prepare import FLOATS, Prepared, find_captured
+from winml.modelkit.building.quantize.prepare import CHANNELS, FLOATS, Prepared, find_captured
 from winml.modelkit.building.quantize.select import NodeSelection, find_untouched, flat_products, inputs_by_node, select
 from winml.modelkit.building.quantize.thresholds import Range
 from winml.modelkit.core.config import QuantizeSection
@@ -35,6 +35,8 @@ WIDE_OPSET = 21
 """From here on ONNX has pairs of 16-bit and 4-bit types."""
 PAIRS_OPSET = 13
 """From here on pairs have an axis."""
+TENSOR_OPSET = 10
+"""From here on there are pairs, with one scale per tensor."""
 HALF_OPSET = 19
 """From here on pairs take float16."""
 FUSED = "it was fused before, and no quantizer takes it apart"
@@ -48,8 +50,20 @@ _QNN_LEFT = ("Cast",)
 _NUMPY = {TensorProto.FLOAT: np.float32, TensorProto.FLOAT16: np.float16}
 
 
-def needs(section: QuantizeSection, model: ModelProto) -> tuple[int, int | None]:
-    """The opset the pairs need, and from which on ONNX Runtime's own pairs can stand in."""
+@dataclass(frozen=True)
+class Needs:
+    """The opset that pairs need, and what a model that cannot be converted to it may have instead."""
+
+    opset: int
+    reason: str
+    contrib_from: int | None = None
+    """From here on ONNX Runtime's own pairs can stand in."""
+    one_scale_from: int | None = None
+    """From here on there are pairs with one scale per tensor."""
+
+
+def needs(section: QuantizeSection, model: ModelProto, *, channels: bool) -> Needs:
+    """What the pairs of a section need; `channels` says that scales per channel were asked for."""
     wide = any("8" not in (kind or "8") for kind in (section.activation_type, section.weight_type))
     half = _has_float16(model)
     if half and (section.activation_type or "").endswith("16"):
@@ -58,8 +72,11 @@ def needs(section: QuantizeSection, model: ModelProto) -> tuple[int, int | None]
             hint="start from the float32 model, or use `-p int8`",
         )
     if wide:
-        return WIDE_OPSET, PAIRS_OPSET
-    return (HALF_OPSET if half else PAIRS_OPSET), None
+        return Needs(WIDE_OPSET, "pairs of 16-bit and 4-bit types", contrib_from=PAIRS_OPSET)
+    if half:
+        return Needs(HALF_OPSET, "pairs of float16 values")
+    reason = CHANNELS if section.per_channel else "quantized pairs"
+    return Needs(PAIRS_OPSET, reason, one_scale_from=None if channels else TENSOR_OPSET)
 
 
 def _has_float16(model: ModelProto) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-STAGE_VERSION = 7
+STAGE_VERSION = 8
 """Raised when the same section gives another model."""
 
 LIBRARIES: tuple[str, ...] = ("numpy", "onnx", "onnx-ir", "onnxruntime")

@@ -37,10 +37,12 @@ def command(model: str | None, sample: bool, timeout: float | None, as_json: boo
     from winml.modelkit.building.inspect import Inspection, inspect
     from winml.modelkit.cli.next_command import SIZES, after_inspect, model_option, repeat_options
     from winml.modelkit.cli.option_values import sizes
+    from winml.modelkit.cli.progress import QuietProgress
     from winml.modelkit.render.inspect import folder_text, inspect_text
 
     path = resolve_model(model, sample)
-    result = inspect(path, dims=sizes(given), timeout_s=timeout)
+    with QuietProgress() as progress:
+        result = inspect(path, dims=sizes(given), timeout_s=timeout, on_event=progress.on_event)
     if as_json:
         console.data_json(result)
     elif isinstance(result, Inspection):

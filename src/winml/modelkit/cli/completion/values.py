@@ -15,7 +15,8 @@ EVALUATION_TASKS = (
     "fill-mask", "multiple-choice", "reranking", "retrieval", "depth-estimation", "image-to-image",
     "image-feature-extraction", "time-series-forecasting", "time-series-classification", "time-series-regression",
     "text-to-audio", "instance-segmentation", "panoptic-segmentation", "mask-generation", "keypoint-detection",
-    "document-question-answering", "visual-question-answering", "binary-classification", "text-recognition", "outputs",
+    "document-question-answering", "visual-question-answering", "binary-classification", "text-recognition",
+    "tabular-classification", "outputs",
 )  # fmt: skip
 """The tasks of `evaluation/all_tasks.py`, which imports numpy; a test compares."""
 

@@ -305,6 +305,12 @@ def _proof_pairs(proof: Proof) -> list[tuple[str, str]]:
     return pairs
 
 
+def _memory_pairs(stages: Sequence[StageRecord]) -> list[tuple[str, str]]:
+    """The most memory that stages had resident, as far as their reports say so."""
+    known = {one.stage: one.report.get("peak_memory_bytes") for one in stages}
+    return [(f"memory of {stage}, at most", size(peak)) for stage, peak in known.items() if type(peak) is int]
+
+
 def _manifest_facts(manifest: BuildManifest) -> Facts:
     pairs = [
         ("source", manifest.source.path),
@@ -318,6 +324,7 @@ def _manifest_facts(manifest: BuildManifest) -> Facts:
         *([] if manifest.proof is None else _proof_pairs(manifest.proof)),
         ("made by", f"winml {manifest.winml}"),
         ("took", f"{manifest.seconds:.1f} s"),
+        *_memory_pairs(manifest.stages),
     ]
     if manifest.calibration is not None:
         pairs.insert(6, ("calibration", str(manifest.calibration.source)))

@@ -39,7 +39,7 @@ def write(args: dict[str, Any], context: Any) -> MadeInputs:
     made = [_make(specs, section, order, order.seed + index) for index in range(order.samples or 1)]
     arrays = made[0] if order.samples is None else {s.name: np.stack([m[s.name] for m in made]) for s in specs}
     with atomic.writing(order.output) as stream:
-        np.savez(stream, **arrays)  # type: ignore[arg-type]  # numpy's stub takes the names for options
+        np.savez(stream, **arrays)
     return MadeInputs(inputs={name: TensorMade(dtype=str(a.dtype), shape=a.shape) for name, a in arrays.items()})
 
 
