@@ -168,6 +168,10 @@ def _check_names(specs: Sequence[Input], asked: InputRequest) -> None:
             raise RequestError(f"the model has no input `{name}`", hint=did_you_mean(name, names))
 
 
+BOXES = "bbox"
+"""The input for boxes of words on a page, in every model that has one."""
+
+
 def synthetic(specs: Sequence[Input], asked: InputRequest) -> Arrays:
     """Inputs of the model's shapes: numbers in their range (0 to 1 unless given)."""
     _check_names(specs, asked)
@@ -182,6 +186,10 @@ def synthetic(specs: Sequence[Input], asked: InputRequest) -> Arrays:
         if nbytes > MAX_INPUT_BYTES or min(shape, default=0) < 0:
             raise DataError(f"input `{spec.name}` of shape {list(shape)} would take {nbytes / 2**30:.1f} GiB")
         made[spec.name] = _fill(spec, shape, asked, rng)
+        if spec.name == BOXES and shape[-1:] == (4,):
+            # Left, top, right, bottom: models look up width and height in a table, which has none below 0.
+            corners = made[spec.name].reshape(*shape[:-1], 2, 2)
+            made[spec.name] = np.sort(corners, axis=-2).reshape(shape)
     return made
 
 
