@@ -159,6 +159,39 @@ def test_an_input_of_an_unknown_name_is_named(worker: Worker, tmp_path: Path) ->
         derive(worker, folder)
 
 
+def test_a_config_of_half_precision_without_weights_is_tried_in_full(worker: Worker, tmp_path: Path) -> None:
+    found = derive(worker, write(tmp_path / "m", "GraniteForCausalLM", dtype="bfloat16"))
+    assert list(shapes(found)) == ["input_ids", "attention_mask"]
+
+
+def test_an_encoder_that_merges_frames_leaves_the_length_of_its_states_open(worker: Worker, tmp_path: Path) -> None:
+    config = {
+        "model_type": "speech_to_text", "vocab_size": 99, "d_model": 16, "encoder_layers": 1, "decoder_layers": 1,
+        "encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32,
+        "input_feat_per_channel": 8, "input_channels": 1, "conv_channels": 16, "max_source_positions": 200,
+        "max_target_positions": 64, "is_encoder_decoder": True,
+    }  # fmt: skip
+    found = derive(worker, write(tmp_path / "m", "Speech2TextForConditionalGeneration", **config))
+    assert shapes(found, "prefill")["encoder_hidden_states"] == ("batch", "encoder_sequence", 16)
+    assert shapes(found, "decode")["past_0_encoder_key"] == ("batch", 2, "encoder_sequence", 8)
+    frames = dict(found.find_part("encoder").fixed_sizes)["frames"]
+    assert found.find_part("decode").fixed_sizes["encoder_sequence"] == -(-frames // 4)
+
+
+def test_axes_that_are_closed_have_sizes_that_the_class_takes(worker: Worker, tmp_path: Path) -> None:
+    config = {**CONFIGS["LayoutLMForTokenClassification"], "max_position_embeddings": 40}
+    folder = write(tmp_path / "m", "LayoutLMForTokenClassification", **config)
+    section = resolve.resolve(folder, ExportOptions(dynamic_axes=("batch",)), derived=derive(worker, folder))
+    assert section.inputs[0].shape == ("batch", 40)
+
+
+def test_an_invalid_processor_file_is_named(worker: Worker, tmp_path: Path) -> None:
+    folder = write(tmp_path / "m", "TimesformerForVideoClassification")
+    (folder.path / "preprocessor_config.json").write_text(json.dumps({"size": {"height": -3, "width": 3}}))
+    with pytest.raises(ModelFileError, match="preprocessor_config.json.*invalid image size"):
+        derive(worker, folder)
+
+
 def test_a_derivation_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     located = Located(write(tmp_path / "m", "GraniteForCausalLM"), "granite")
     cache = Cache(tmp_path / "cache")

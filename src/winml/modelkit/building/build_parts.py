@@ -49,7 +49,7 @@ def parts_of(request: BuildRequest, on_event: OnEvent = ignore) -> tuple[str, ..
     if not ref.is_exported or request.config.export.part is not None:
         return (WHOLE,)
     chosen = request.config.export
-    located = exported.locate(ref, weights=False, on_event=on_event)
+    located = exported.locate(ref, weights=False, code=chosen.trust_remote_code, on_event=on_event)
     return resolve.parts_of(located.folder, chosen, exported.find_derivation(located, chosen, on_event=on_event))
 
 

@@ -129,7 +129,11 @@ def fetch_file(ref: ModelRef, on_event: OnEvent = ignore) -> Path:
 
 
 def find_derivation(
-    located: Located, options: ExportOptions, cache: Cache | None = None, on_event: OnEvent = ignore
+    located: Located,
+    options: ExportOptions,
+    cache: Cache | None = None,
+    on_event: OnEvent = ignore,
+    timeout_s: float | None = None,
 ) -> InputDerivation | None:
     """The inputs of a model that is in no table, from the cache or from a worker that runs its class; None for others.
 
@@ -155,7 +159,8 @@ def find_derivation(
         started = time.monotonic()
         on_event(StageStarted(key.stage, hit=False))
         with Worker() as worker:
-            found = worker.ask(InputDerivation, "stages.derive", args, what="deriving the inputs of the model")
+            what = "deriving the inputs of the model"
+            found = worker.ask(InputDerivation, "stages.derive", args, timeout_s=timeout_s, what=what)
         on_event(StageDone(key.stage, hit=False, seconds=time.monotonic() - started))
         with ScratchFolder("winml-derive-") as scratch:
             stored = scratch / "derivation.json"

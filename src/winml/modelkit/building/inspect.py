@@ -39,7 +39,7 @@ def inspect(
     """
     ref = model_ref.parse(model)
     if ref.is_exported:
-        return _inspect_folder(ref, dims, on_event)
+        return _inspect_folder(ref, dims, on_event, timeout_s)
     path = model_path(model, on_event)
     with Worker(preload=("winml.modelkit.graph.describe",)) as worker:
         args = {"path": str(path), "dims": dims}
@@ -48,7 +48,9 @@ def inspect(
     return Inspection(model=model, description=described)
 
 
-def _inspect_folder(ref: ModelRef, dims: Mapping[str, int], on_event: OnEvent) -> FolderInspection:
+def _inspect_folder(
+    ref: ModelRef, dims: Mapping[str, int], on_event: OnEvent, timeout_s: float | None
+) -> FolderInspection:
     """What config.json and the headers of the weights hold.
 
     Nothing is imported or loaded, unless the architecture is in no table: then its class is asked.
@@ -65,5 +67,5 @@ def _inspect_folder(ref: ModelRef, dims: Mapping[str, int], on_event: OnEvent) -
         located.folder,
         weights,
         model=located.reference,
-        derive=lambda: find_derivation(located, ExportOptions(), on_event=on_event),
+        derive=lambda: find_derivation(located, ExportOptions(), on_event=on_event, timeout_s=timeout_s),
     )

@@ -13,7 +13,6 @@ from typing import Any
 from winml.modelkit.building.export import signature
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.core.config import InputSection
-from winml.modelkit.core.errors import ModelFileError
 
 _PARTS_OF_IMAGES = ("vision_config", "encoder", "backbone_config", "backbone", "image_config", "qformer_config")
 _PARTS_OF_SOUND = (
@@ -95,10 +94,7 @@ class Facts:
 def find_alternatives(name: str, facts: Facts) -> tuple[InputSection, ...]:
     """What an input of this name may be, the likeliest first; empty when that is unknown."""
     make = _RULES.get(name)
-    try:
-        return () if make is None else tuple(make(facts))
-    except ModelFileError:
-        return ()
+    return () if make is None else tuple(make(facts))
 
 
 def _words(name: str, sequence: str, *, decoder: bool = False) -> Callable[[Facts], Section]:

@@ -21,7 +21,7 @@ class DerivedPart:
     sizes: Mapping[str, Annotated[int, AtLeast(1)]]
     """Sizes of open axes in the sample that PyTorch accepted."""
     fixed_sizes: Mapping[str, Annotated[int, AtLeast(1)]]
-    """Sizes of open axes where a device needs fixed shapes, as far as PyTorch accepted them."""
+    """Sizes of open axes where a device needs fixed shapes, which PyTorch accepted."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,6 +26,7 @@ from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.export.forward import list_tensors
 from winml.modelkit.building.export.loading import library, load, make_untrained
 from winml.modelkit.building.export.nearest import name_nearest
+from winml.modelkit.building.export.noise import mean_noise
 from winml.modelkit.core.config import ExportSection, InputSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RunFailedError
@@ -45,6 +46,8 @@ _BY_THE_CLASS = ("text-classification", "token-classification", "question-answer
 _GENERATING = ("text2text-generation", "image-to-text", "automatic-speech-recognition", "text-generation")
 _PROCESSORS = ("tokenizer_config.json", "preprocessor_config.json", "processor_config.json")
 _MOST_TRIALS = 120
+_STATES = "encoder_sequence"
+"""How many vectors an encoder gives, where that is not the length of its input."""
 _NOISE = "the class draws random numbers; in the export they are replaced by their mean, so that it repeats"
 _BY_HAND = "describe its inputs with `--input-specs FILE`; `winml support probe` writes the file as far as it can"
 _MOST_OF_A_SET = 24
@@ -125,11 +128,14 @@ class _Search:
             )
         found = self._open_axes(part, found)
         noisy = not self._repeats(part, found)
-        whole = DerivedPart(
-            part=WHOLE, inputs=found.inputs, sizes=found.sizes, fixed_sizes=self._find_fixed_sizes(part, found)
-        )
-        split, notes = self._split(found)
-        parts = [replace(one, fixed_sizes=_used(one.inputs, whole.fixed_sizes)) for one in split]
+        if noisy:
+            with mean_noise(active=True):
+                if not self._repeats(part, found):
+                    raise RunFailedError(f"{self.name} draws random numbers that nothing can stand for", hint=_BY_HAND)
+        fixed = self._find_fixed_sizes(part, found)
+        whole = DerivedPart(part=WHOLE, inputs=found.inputs, sizes=found.sizes, fixed_sizes=fixed)
+        split, notes = self._split(found, fixed)
+        parts = [replace(one, fixed_sizes={**_used(one.inputs, fixed), **one.fixed_sizes}) for one in split]
         return InputDerivation(
             class_name=self.name,
             parts=(whole, *parts),
@@ -196,13 +202,11 @@ class _Search:
         apart, together = {"text": "text_batch", "image": "image_batch"}, {"text": "batch", "image": "batch"}
         for batches in (apart, together) if self.task.startswith("zero-shot-image") else (together,):
             self.facts.batches = batches
-            for names in self._sets():
-                for inputs in self._combine(names, _MOST_OF_A_SET):
-                    found = _Found(inputs, self._sizes(inputs))
-                    if self.trials >= _MOST_TRIALS:
-                        return None
-                    if self._accepts(part, found):
-                        return found
+            combined = (inputs for names in self._sets() for inputs in self._combine(names, _MOST_OF_A_SET))
+            for inputs in itertools.islice(combined, _MOST_TRIALS):
+                found = _Found(inputs, self._sizes(inputs))
+                if self._accepts(part, found):
+                    return found
         for names in itertools.islice(self._sets(), 4):  # some classes take a batch of one alone
             for chosen in self._combine(names, _MOST_OF_A_SET // 4):
                 inputs = tuple(replace(entry, shape=(1, *entry.shape[1:])) for entry in chosen)
@@ -254,15 +258,17 @@ class _Search:
         How long a text may be is not always what the config seems to say: some count positions from another number.
         """
         section = ExportSection(task=self.task, inputs=found.inputs, sizes=dict(found.sizes))
-        usual = resolve.npu_sizes(self.folder, section)
-        tried = dict(usual)
+        tried = resolve.npu_sizes(self.folder, section)
         while not self._accepts(part, found, tried):
-            tried = {axis: max(found.sizes[axis], size // 2) if size > found.sizes[axis] else size
-                     for axis, size in tried.items()}  # fmt: skip
-            if all(size <= max(found.sizes[axis], 1) for axis, size in tried.items()):
-                tried = {axis: 1 if axis.endswith("batch") else size for axis, size in found.sizes.items()}
-                break
-        return {axis: size for axis, size in tried.items() if size != usual[axis]}
+            sample = found.sizes
+            smaller = {
+                axis: max(sample[axis], size // 2) if size > sample[axis] else size for axis, size in tried.items()
+            }
+            if smaller == tried:
+                alone = {axis: 1 if axis.endswith("batch") else size for axis, size in sample.items()}
+                return alone if self._accepts(part, found, alone) else dict(sample)
+            tried = smaller
+        return tried
 
     def _repeats(self, part: Any, found: _Found) -> bool:
         """Whether the model gives the same twice."""
@@ -271,7 +277,7 @@ class _Search:
 
     # Parts
 
-    def _split(self, found: _Found) -> tuple[list[DerivedPart], list[str]]:
+    def _split(self, found: _Found, fixed: Mapping[str, int]) -> tuple[list[DerivedPart], list[str]]:
         """The parts that a model is exported as besides the whole, and why there are none."""
         names = {entry.name for entry in found.inputs}
         if self.task == "text-generation":
@@ -279,7 +285,7 @@ class _Search:
         pair = getattr(self.model.config, "is_encoder_decoder", False) and "decoder_input_ids" in names
         if pair and self.task in _GENERATING and hasattr(self.model, "get_encoder") and self.model.can_generate():
             try:
-                return self._split_pair(found), []
+                return self._split_pair(found, fixed), []
             except _Refused as error:
                 return [], [f"it is exported whole, because its parts do not run alone: {error}"]
         dual = {"pixel_values", "input_ids"} <= names and hasattr(self.model, "get_image_features")
@@ -290,17 +296,20 @@ class _Search:
                 return [], [f"it is exported whole, because its encoders do not run alone: {error}"]
         return [], []
 
-    def _split_pair(self, found: _Found) -> list[DerivedPart]:
+    def _split_pair(self, found: _Found, fixed: Mapping[str, int]) -> list[DerivedPart]:
         from winml.modelkit.building.export.parts import Encoder, PairDecode, PairPrefill
 
         sizes = dict(found.sizes)
         source = tuple(entry for entry in found.inputs if not entry.name.startswith("decoder_"))
         encoder = DerivedPart(part="encoder", inputs=source, sizes=_used(source, sizes), fixed_sizes={})
-        other = {axis: max(1, size - 1) for axis, size in sizes.items()}
+        # Far enough apart: an encoder that merges frames gives as many vectors for 99 as for 100.
+        other = {axis: max(1, size - 1 if axis.endswith("batch") else size * 3 // 4) for axis, size in sizes.items()}
         states = [run_part(Encoder(self.model), source, at)["last_hidden_state"].shape for at in (sizes, other)]
-        state_axes = _name_axes(states, (sizes, other), "encoder_sequence")
-        if "encoder_sequence" in state_axes:
-            sizes["encoder_sequence"], other["encoder_sequence"] = states[0][1], states[1][1]
+        state_axes = _name_axes(states, (sizes, other), _STATES)
+        states_fixed: dict[str, int] = {}
+        if _STATES in state_axes:
+            sizes[_STATES], other[_STATES] = states[0][1], states[1][1]
+            states_fixed = {_STATES: run_part(Encoder(self.model), source, fixed)["last_hidden_state"].shape[1]}
         words = next(entry for entry in found.inputs if entry.name == "decoder_input_ids")
         words = replace(words, name="input_ids")
         state = InputSection("encoder_hidden_states", "float32", state_axes)
@@ -310,7 +319,7 @@ class _Search:
             if entry.name == "attention_mask" and entry.shape[-1] == state_axes[1]
         ]
         first = (words, state, *mask)
-        prefill = DerivedPart(part="prefill", inputs=first, sizes=_used(first, sizes), fixed_sizes={})
+        prefill = DerivedPart(part="prefill", inputs=first, sizes=_used(first, sizes), fixed_sizes=states_fixed)
         made = [run_part(PairPrefill(self.model), first, at) for at in (sizes, other)]
         sizes["past"] = signature.SIZES["past"]
         caches = []
@@ -327,7 +336,7 @@ class _Search:
         return [
             encoder,
             prefill,
-            DerivedPart(part="decode", inputs=following, sizes=_used(following, sizes), fixed_sizes={}),
+            DerivedPart(part="decode", inputs=following, sizes=_used(following, sizes), fixed_sizes=states_fixed),
         ]
 
     def _split_dual(self, found: _Found) -> list[DerivedPart]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 import sys
@@ -16,6 +17,8 @@ from winml.modelkit.core.errors import ModelFileError, RequestError, Unavailable
 from winml.modelkit.core.tasks import TASKS
 
 _MISSING_PACKAGE = re.compile(r"requires the ([A-Za-z0-9_.-]+) library|No module named '([A-Za-z0-9_-]+)'")
+_MANY_WEIGHTS = 300_000_000
+_LAYERS = ("num_hidden_layers", "num_layers", "n_layer", "n_layers")
 _HINT = "`pip install 'winml-modelkit[hf]'`"
 
 
@@ -80,18 +83,41 @@ def load(folder: Path, section: ExportSection, *, attention: str | None, trust: 
 
 
 def make_untrained(described: ModelFolder, section: ExportSection, *, trust: bool) -> Any:
-    """The model with random weights, for a folder that has none."""
+    """The model with random weights, for a folder that has none; a large one that is no pair with fewer layers.
+
+    What a class takes does not depend on how many layers it has, but the parts of a pair have inputs for each.
+    """
+    import torch
+
     transformers = library()
     cls = _class(transformers, described, section)
     how: dict[str, Any] = {"trust_remote_code": trust} if described.remote_code else {}
+    chosen = {"dtype": torch.float32, "attn_implementation": PLAIN_ATTENTION}
     try:
         config = transformers.AutoConfig.from_pretrained(described.path, **how)
-        make = cls.from_config if cls.__name__.startswith("Auto") else cls._from_config
-        return make(config, attn_implementation=PLAIN_ATTENTION).eval()
+        if cls.__name__.startswith("Auto"):
+            make, chosen = cls.from_config, {**chosen, **how}
+        else:
+            make = cls._from_config
+        with torch.device("meta"):
+            size = sum(weight.numel() for weight in make(copy.deepcopy(config), **chosen).parameters())
+        if size > _MANY_WEIGHTS and not getattr(config, "is_encoder_decoder", False):
+            _drop_layers(config)
+        return make(config, **chosen).eval()
     except MemoryError:
         raise
     except Exception as error:
         raise _explain_failure(error, described, section) from error
+
+
+def _drop_layers(config: Any) -> None:
+    """Leave two layers in a config and in the configs of its parts."""
+    for part in (config, *(value for value in vars(config).values() if hasattr(value, "to_dict"))):
+        for name in _LAYERS:
+            if isinstance(getattr(part, name, None), int):
+                setattr(part, name, min(2, getattr(part, name)))
+        if isinstance(getattr(part, "layer_types", None), list):
+            part.layer_types = part.layer_types[:2]
 
 
 def _class(transformers: Any, folder: ModelFolder, section: ExportSection) -> Any:

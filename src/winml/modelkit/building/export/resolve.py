@@ -92,7 +92,10 @@ def resolve(
         usual = ()
     else:
         usual = signature.inputs_of(folder, folder.require_family(), task, part)
-    inputs = _apply_shapes(_apply_specs(usual, options.input_specs), options)
+    named = _apply_specs(usual, options.input_specs)
+    tried = {} if derived is None else dict(derived.find_part(part).fixed_sizes)
+    opened = ExportSection(task=task, inputs=named, sizes=_sizes(folder, named, usual), fixed_sizes=tried)
+    inputs = _apply_shapes(named, options, npu_sizes(folder, opened))
     sizes = _sizes(folder, inputs, usual)
     if derived is not None:
         sizes |= {axis: size for axis, size in derived.find_part(part).sizes.items() if axis in sizes}
@@ -104,7 +107,7 @@ def resolve(
         inputs=inputs,
         sizes=sizes,
         derived=() if derived is None else derived.notes,
-        fixed_sizes={} if derived is None else dict(derived.find_part(part).fixed_sizes),
+        fixed_sizes=tried,
         mean_noise=derived is not None and derived.mean_noise,
         fall_back=options.exporter is None and options.dynamic_axes is None,
         seed=options.seed,
@@ -132,8 +135,10 @@ def _apply_specs(inputs: tuple[InputSection, ...], specs: Mapping[str, Mapping[s
     return tuple(read(InputSection, value, f"inputs.{name}") for name, value in by_name.items())
 
 
-def _apply_shapes(inputs: tuple[InputSection, ...], options: ExportOptions) -> tuple[InputSection, ...]:
-    """The inputs with the sizes that were given in place of open axes."""
+def _apply_shapes(
+    inputs: tuple[InputSection, ...], options: ExportOptions, closed: Mapping[str, int]
+) -> tuple[InputSection, ...]:
+    """The inputs with the sizes that were given in place of open axes; `closed` are those of axes to be closed."""
     shapes = dict(options.shapes)
     axes = {axis for entry in inputs for axis in entry.shape if isinstance(axis, str)}
     named = {entry.name: entry for entry in inputs}
@@ -147,11 +152,14 @@ def _apply_shapes(inputs: tuple[InputSection, ...], options: ExportOptions) -> t
     for name in options.dynamic_axes or ():
         if name not in axes:
             raise RequestError(f"the model has no open axis `{name}`", hint=did_you_mean(name, axes))
-    return tuple(replace(entry, shape=_fix_shape(entry, shapes, options.dynamic_axes)) for entry in inputs)
+    return tuple(replace(entry, shape=_fix_shape(entry, shapes, options.dynamic_axes, closed)) for entry in inputs)
 
 
 def _fix_shape(
-    entry: InputSection, shapes: Mapping[str, tuple[int, ...]], open_axes: tuple[str, ...] | None
+    entry: InputSection,
+    shapes: Mapping[str, tuple[int, ...]],
+    open_axes: tuple[str, ...] | None,
+    closed: Mapping[str, int],
 ) -> tuple[int | str, ...]:
     if entry.name in shapes:
         return shapes[entry.name]
@@ -162,7 +170,7 @@ def _fix_shape(
         elif axis in shapes:
             found.append(shapes[axis][0])
         elif open_axes is not None and axis not in open_axes:
-            found.append(signature.NPU_SIZES.get(axis, 1))
+            found.append(closed[axis])
         else:
             found.append(axis)
     return tuple(found)

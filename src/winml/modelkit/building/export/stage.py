@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import time
 from dataclasses import replace
@@ -59,7 +60,10 @@ class _Export:
             try:
                 return self._try(section, output, attempts.describe_fallback(section, failed))
             except (RunFailedError, CheckFailed) as error:
-                failed.append((section, error))
+                # Without the frames that it came through: they hold the model, which the next attempt loads again.
+                error.__cause__ = error.__context__ = None
+                failed.append((section, error.with_traceback(None)))
+                gc.collect()
                 for path in output.parent.iterdir():
                     path.unlink()
         first = failed[0][1]  # what was tried after it asks for less, so its errors say less
