@@ -28,6 +28,7 @@ from winml.modelkit.evaluation.metrics import GOLD, Metric, estimate
 from winml.modelkit.evaluation.report import RunArguments, RunReport
 from winml.modelkit.evaluation.run import run
 from winml.modelkit.evaluation.task import LateScorer, Setting
+from winml.modelkit.evaluation.task_data import open_task_data
 from winml.modelkit.session.arm import arm_arguments
 from winml.modelkit.session.opening import CPU
 from winml.modelkit.session.session import WinMLSession
@@ -103,6 +104,22 @@ def test_every_metric_is_made_of_a_series_the_task_gives(name: str, report: RunR
     assert {name for m in report.metrics for name in (m.series, *m.over)} <= set(series)
     assert (GOLD in series) == any(m.kind in ("pearson", "spearman") for m in task.metrics)
     assert len({len(values) for values in series.values()}) <= 1
+
+
+def test_a_custom_metric_sees_the_labels_that_the_task_sees(name: str, case: Case) -> None:
+    task, folder, section = TASKS[name], case.model.parent, DataSection(str(case.data))
+    if not task.labels:
+        pytest.skip("the task has no labels")
+    with WinMLSession(case.model, target=CPU) as session:
+        own, custom = (
+            open_task_data(task, section, session.inputs, folder, custom=custom, steps=False)
+            for custom in (False, True)
+        )
+    labels = [sample.label for sample in own]
+    assert any(label is not None for label in labels)
+    np.testing.assert_equal([sample.label for sample in custom], labels)
+    # The files that labels are read from are part of the data.
+    assert custom.digest == own.digest
 
 
 def _first_sample(name: str, case: Case) -> Iterator[Any]:

@@ -150,7 +150,7 @@ def read(wanted: SampleRequest) -> SampleSource:
         for index in indices:
             entry = entries[index]
             where = f"sample {index} of `{wanted.path}`"
-            yield _sample(wanted, encoder, entry).with_label(_label(entry) if wanted.labels else None, where)
+            yield _sample(wanted, encoder, entry).with_label(_label(entry) if wanted.labels is not False else None, where)
 
     folder = wanted.path.parent
     used = [path for index in indices for path in (entries[index].image, *entries[index].files)]
