@@ -42,7 +42,7 @@ def evaluated(home: Path, case: Case, task: str, source: str = "default") -> Run
     arm = Arm(artifact=str(case.model), target=Target("cpu", "cpu"), session=SessionSection(threads=1))
     asked = RunArguments(
         arm=arm_arguments(arm, None), data=DataSection(source), folder=str(case.model.parent), task=task,
-        limits=False, least=False, reference=False,
+        reference=False,
     )  # fmt: skip
     env = {**os.environ, "HF_HOME": str(home), "HF_HUB_OFFLINE": "1"}
     with Worker(env=env) as worker:

@@ -126,7 +126,7 @@ def test_wrong_states_and_sequences_are_refused(
     arm = Arm(artifact=str(model), target=Target("cpu", "cpu"), session=SessionSection(threads=1))
     asked = RunArguments(
         arm=arm_arguments(arm, None), data=DataSection(str(data)), folder=str(model.parent),
-        task="binary-classification", limits=False, least=False, reference=False, state=state,
+        task="binary-classification", reference=False, state=state,
     )  # fmt: skip
     with pytest.raises(error, match=says):
         run(to_json(asked), Context())

@@ -54,6 +54,7 @@ _CORRELATIONS: dict[str, Callable[[Sequence[float], Sequence[float]], float | No
 
 
 _TOGETHER = ("ratio", "perplexity", "r2", "mean_iou", "map", "map_50", "pq", "auc", "total")
+_OWN_SCALE = ("number", "perplexity", "score", "total")
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,20 @@ class Metric:
     """Whether less is better."""
     bounds: Limits | None = None
     """Of a total: the lowest and the highest value that it can have; None where that is unknown."""
+
+
+def check_range(metric: Metric, limits: Mapping[str, float | None]) -> None:
+    """Raise for limits, by their option, that a fraction cannot have; metrics on a scale of their own have any."""
+    if metric.kind in _OWN_SCALE or (metric.kind == "ratio" and metric.lower):
+        return  # of errors there can be more than words or steps
+    for option, limit in limits.items():
+        low = 0.0 if option == "--max-drop" else -1.0
+        if limit is None or low <= limit < 1.0 or (option != "--max-drop" and limit == 1.0):
+            continue
+        raise RequestError(
+            f"`{option}` of `{metric.name}` is a fraction from {low:g} to 1 but got {limit:g}",
+            hint="0.01 is one percentage point",
+        )
 
 
 def check_direction(metric: Metric, *, least: bool, most: bool) -> None:
