@@ -266,8 +266,13 @@ class _Runs:
         if custom is not None:
             assert saved is not None
             self._on_event(SamplesScoring(function=custom.source.function))
-            folder = Path(args.data.processor or args.folder)
-            report = score_outputs(custom, report, saved, args.data, folder)
+            folder, section = Path(args.data.processor or args.folder), args.data
+            if section.source == DEFAULT:
+                # Here, because data that lies on this machine needs no hub.
+                from winml.modelkit.data.defaults import taken_default
+
+                section = taken_default(section, report.task, report.data.source)
+            report = score_outputs(custom, report, saved, section, folder)
         if self._data.source != DEFAULT:
             # As the user wrote it; of default data the worker knows the file.
             report = replace(report, data=replace(report.data, source=self._data.source))
