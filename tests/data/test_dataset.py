@@ -230,6 +230,8 @@ def test_words_and_tags_must_be_as_many(tmp_path: Path, model: Path) -> None:
     path = data_zoo.jsonl(tmp_path / "d.jsonl", [{"tokens": ["good", "film"], "tags": ["O", "O", "O"]}])
     with pytest.raises(DataError, match="sample 0 of .* has 3 tags for 2 words"):
         next(iter(opened(path, IDS, model, labels=True, form="words")))
+    with pytest.raises(DataError, match="sample 0 of .* has 3 tags for 2 words"):
+        next(iter(opened(path, IDS, model, labels=None, form="words")))
     sample = next(iter(opened(path, IDS, model)))
     assert sample.words[:4] == (None, 0, 1, None)
 

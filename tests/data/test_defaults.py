@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +45,7 @@ def evaluated(home: Path, case: Case, task: str, source: str = "default") -> Run
     arm = Arm(artifact=str(case.model), target=Target("cpu", "cpu"), session=SessionSection(threads=1))
     asked = RunArguments(
         arm=arm_arguments(arm, None), data=DataSection(source), folder=str(case.model.parent), task=task,
-        limits=False, least=False, reference=False,
+        reference=False,
     )  # fmt: skip
     env = {**os.environ, "HF_HOME": str(home), "HF_HUB_OFFLINE": "1"}
     with Worker(env=env) as worker:
@@ -71,6 +74,23 @@ def test_default_data_is_read_from_the_cache_and_the_result_names_its_commit(tmp
     assert report.series["first"] == (0.0, 1.0)
     assert any("licence: see its page on the hub" in note for note in report.notes)
     assert any("left out in turn" in note for note in report.notes)
+
+
+def test_a_custom_metric_reads_the_default_data_that_was_run(tmp_path: Path) -> None:
+    case = task_cases.CASES["fill-mask"](tmp_path)
+    cached(tmp_path / "hf", "roneneldan/TinyStories", {"TinyStories-valid.txt": "who did it .\n\ngood film\n"})
+    (tmp_path / "mine.py").write_text("def gaps(outputs, sample):\n    return len(sample.label)\n", encoding="utf-8")
+    # A process of its own, because the hub's package reads where its cache is once.
+    words = ["eval", "-m", str(case.model), "--data", "default", "--task", "fill-mask", "--target", "cpu", "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "winml.modelkit", *words, "--metric", f"{tmp_path / 'mine.py'}:gaps"],
+        env={**os.environ, "HF_HOME": str(tmp_path / "hf"), "HF_HUB_OFFLINE": "1"},
+        capture_output=True, text=True, encoding="utf-8", timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["metrics"]["gaps"]["value"] == 3.0
+    assert result["data"]["source"] == f"hf:roneneldan/TinyStories/TinyStories-valid.txt@{COMMIT}"
 
 
 def test_a_corpus_of_the_hub_comes_with_its_questions_and_grades(tmp_path: Path) -> None:

@@ -298,6 +298,6 @@ def test_a_custom_metric_prints_beside_the_json_and_is_on_the_page(tmp_path: Pat
 
 def test_limits_of_metrics_of_a_task_are_fractions() -> None:
     for option in ("--min-metric", "--max-metric"):
-        assert f"`{option}` is a fraction" in failed(winml("eval", "--sample", *CPU, option, "99"), 2)
+        assert f"`{option}` of `accuracy` is a fraction" in failed(winml("eval", "--sample", *CPU, option, "99"), 2)
     assert "has no maximum" in failed(winml("eval", "--sample", *CPU, "--max-metric", "0.5"), 2)
     assert "no option `blank`" in failed(winml("eval", "--sample", *CPU, "--task-option", "blank=1"), 2)

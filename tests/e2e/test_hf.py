@@ -201,6 +201,20 @@ def test_a_missing_extra_names_what_to_install(
     assert "pip install 'winml-modelkit[hf]'" in text
 
 
+def test_an_export_tells_that_the_tokenizer_is_of_another_model(
+    bert: dict[str, Any], builds: Builds, hf_folders: Path
+) -> None:
+    model = shutil.copytree(hf_folders / "bert", builds.folder / "other-tokenizer")
+    tokenizer = {"added_tokens": [{"id": 7777}], "model": {"vocab": {}}}
+    (model / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
+    done = builds.winml("export", "-m", model, "-o", "other-onnx", "--json")
+    assert done.returncode == 0, done.stderr
+    said = "the tokenizer has tokens up to number 7777"
+    assert any(said in warning for warning in valid(done.stdout)["warnings"])
+    assert f"warning: {said}" in done.stderr
+    assert any(said in warning for warning in builds.manifest("other-onnx")["warnings"])
+
+
 def test_a_hub_model_that_is_not_cached_says_so_offline(tmp_path: Path) -> None:
     builds = Builds(tmp_path)
     builds.env |= {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf")}

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import model_zoo
+import task_cases
 import task_zoo
 import winml.modelkit as wk
 from winml.modelkit.core.config import SCHEMA, DataSection, read_config
@@ -82,8 +83,8 @@ def _score(gate: dict[str, Any], metric: CustomMetric, then: dict[str, Any] | No
     np.savez(section.source, **gate["data"])
     arm = Arm(artifact=str(gate["model"]), target=Target("cpu", "cpu"), session=SessionSection(threads=1))
     asked = RunArguments(
-        arm=arm_arguments(arm, None), data=section, folder=str(folder), task=None, limits=False, least=False,
-        reference=False, save=str(folder / "outputs"), custom=True,
+        arm=arm_arguments(arm, None), data=section, folder=str(folder), task=None, reference=False,
+        save=str(folder / "outputs"), custom=True,
     )  # fmt: skip
     report = run(to_json(asked), Context())
     if then is not None:
@@ -254,3 +255,12 @@ def test_a_module_beside_the_file_can_be_imported(metric_file: Path) -> None:
     (metric_file.parent / "beside_the_metric.py").write_text("HALF = 0.5", encoding="utf-8")
     metric_file.write_text("import beside_the_metric\ndef score(o, s): return beside_the_metric.HALF", encoding="utf-8")
     assert load_metric(f"{metric_file}:score").function({}, None) == 0.5
+
+
+def test_a_metric_in_decibels_has_a_limit_in_decibels(tmp_path: Path) -> None:
+    case = task_cases.CASES["image-to-image"](tmp_path)
+    asked: dict[str, Any] = {"data": case.data, "task": "image-to-image", "target": "cpu", "progress": False}
+    found = wk.evaluate(case.model, **asked, min_metric=15.0, judge="value")
+    assert (found.checks[0].answer, found.checks[0].limit) == ("within", 15.0)
+    with pytest.raises(RequestError, match="must be a number that a metric can have"):
+        wk.evaluate(case.model, **asked, min_metric=float("inf"))

@@ -8,7 +8,8 @@ import pytest
 from winml.modelkit.core.intervals import wilson_interval
 from winml.modelkit.core.latency import Interval
 from winml.modelkit.evaluation import checks
-from winml.modelkit.evaluation.metrics import Estimate, Metric, estimate, estimate_drop
+from winml.modelkit.evaluation.corpus import Records
+from winml.modelkit.evaluation.metrics import SCALED, Estimate, Metric, estimate, estimate_drop
 
 ACCURACY = Metric("accuracy", "share", "top1")
 F1 = Metric("f1", "mean", "f1")
@@ -251,3 +252,53 @@ def test_panoptic_quality_is_a_mean_over_classes() -> None:
     metric = Metric("pq", "pq", "segments")
     records = [{"0": [0.8, 1, 0, 0]}, {"0": [0.0, 0, 1, 1], "1": [0.9, 1, 0, 1]}]
     assert estimate(metric, {"segments": records}).value == pytest.approx((0.8 / 2 + 0.9 / 1.5) / 2)
+
+
+SCORE = Metric("mine", "score", "mine")
+TOTAL = Metric("mine", "total", "mine")
+BOUNDED = Metric("mine", "total", "mine", bounds=(0.0, 100.0))
+
+
+def records(value: float | None, count: int = 10) -> Records:
+    """Samples whose `total` is always the same."""
+    return Records(range(count), lambda kept: {"mine": value})
+
+
+@pytest.mark.parametrize(
+    ("found", "limit"),
+    [
+        (estimate(SCORE, {"mine": [5.0] * 10}), 4.9),
+        (estimate_drop(SCORE, {"mine": [8.0] * 10}, {"mine": [5.0] * 10}), 3.1),
+        (estimate(TOTAL, {"mine": records(5.0)}), 4.9),
+        (estimate(TOTAL, {"mine": records(-5.0)}), -5.1),
+        (estimate(TOTAL, {"mine": records(1.0)}), 0.9),
+        (estimate_drop(TOTAL, {"mine": records(8.0)}, {"mine": records(5.0)}), 3.1),
+        (estimate(BOUNDED, {"mine": records(100.0)}), 99.0),
+    ],
+)
+def test_equal_scores_on_a_scale_of_their_own_say_how_many_samples_would_decide(found: Estimate, limit: float) -> None:
+    assert found.method == SCALED
+    assert found.interval is not None
+    assert found.value is not None
+    assert found.interval.low <= limit <= found.interval.high
+    needed = checks.samples_needed(found, limit)
+    assert needed is not None
+    # The interval becomes narrower with what may be unseen in so many samples.
+    level = found.interval.level
+    seen = wilson_interval(0.0, 10, level=level)[1]
+    width = max(found.interval.high - found.value, found.value - found.interval.low) / seen
+    distance = abs(found.value - limit)
+    assert width * wilson_interval(0.0, needed, level=level)[1] <= distance
+    assert width * wilson_interval(0.0, needed - 1, level=level)[1] > distance - 1e-9
+
+
+def test_a_metric_of_all_samples_without_a_value_says_why() -> None:
+    auc = Metric("auc", "auc", "numbers", ("labels",))
+    one_class = {"numbers": [[0.1], [0.7]] * 4, "labels": [[1], [1]] * 4}
+    both = {"numbers": [[0.1], [0.7]] * 4, "labels": [[0], [1]] * 4}
+    assert estimate(auc, one_class).reason == "all labels are the same"
+    assert estimate_drop(auc, both, one_class).reason == "all labels are the same"
+    unknown, known = {"mine": records(None)}, {"mine": records(2.0)}
+    said = "`total` gave no number for these 10 samples"
+    assert estimate(TOTAL, unknown).reason == said
+    assert [estimate_drop(TOTAL, *pair).reason for pair in ((unknown, known), (known, unknown))] == [said, said]

@@ -17,6 +17,7 @@ from winml.modelkit.core.errors import DataError, ModelkitError, RequestError
 from winml.modelkit.core.measurement import Arm, SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import to_json
+from winml.modelkit.data.arrays import as_steps
 from winml.modelkit.evaluation.report import RunArguments
 from winml.modelkit.evaluation.run import run
 from winml.modelkit.evaluation.state import find_state
@@ -106,6 +107,14 @@ def test_a_custom_metric_gets_the_outputs_of_all_steps(model: Path, tmp_path: Pa
     assert result.metrics["last"].value == 1.0
 
 
+def test_a_sequence_in_data_for_a_model_with_state_is_refused() -> None:
+    specs = [_spec("x", "batch", 1), InputSpec("parts", "seq(tensor(float))", ())]
+    given: dict[str, Any] = {"x": np.ones((3, 1), np.float32), "parts": [np.ones(2, np.float32)]}
+    with pytest.raises(DataError, match="input `parts` is a sequence, which a model with state cannot have in data"):
+        as_steps(given, specs, "sample 0")
+    assert len(as_steps(given, specs[:1], "sample 0")) == 3
+
+
 @pytest.mark.parametrize(
     ("changed", "state", "error", "says"),
     [
@@ -126,7 +135,7 @@ def test_wrong_states_and_sequences_are_refused(
     arm = Arm(artifact=str(model), target=Target("cpu", "cpu"), session=SessionSection(threads=1))
     asked = RunArguments(
         arm=arm_arguments(arm, None), data=DataSection(str(data)), folder=str(model.parent),
-        task="binary-classification", limits=False, least=False, reference=False, state=state,
+        task="binary-classification", reference=False, state=state,
     )  # fmt: skip
     with pytest.raises(error, match=says):
         run(to_json(asked), Context())

@@ -28,6 +28,7 @@ from winml.modelkit.evaluation.metrics import GOLD, Metric, estimate
 from winml.modelkit.evaluation.report import RunArguments, RunReport
 from winml.modelkit.evaluation.run import run
 from winml.modelkit.evaluation.task import LateScorer, Setting
+from winml.modelkit.evaluation.task_data import open_task_data
 from winml.modelkit.session.arm import arm_arguments
 from winml.modelkit.session.opening import CPU
 from winml.modelkit.session.session import WinMLSession
@@ -48,9 +49,7 @@ class Context:
 
 def arguments(case: Case, task: str | None, **more: Any) -> dict[str, Any]:
     arm = Arm(artifact=str(case.model), target=Target("cpu", "cpu"), session=SessionSection(threads=1))
-    given: dict[str, Any] = {
-        "limits": False, "least": False, "reference": True, "task_options": case.options, **more
-    }  # fmt: skip
+    given: dict[str, Any] = {"reference": True, "task_options": case.options, **more}
     asked = RunArguments(
         arm=arm_arguments(arm, None),
         data=DataSection(str(case.data)),
@@ -103,6 +102,22 @@ def test_every_metric_is_made_of_a_series_the_task_gives(name: str, report: RunR
     assert {name for m in report.metrics for name in (m.series, *m.over)} <= set(series)
     assert (GOLD in series) == any(m.kind in ("pearson", "spearman") for m in task.metrics)
     assert len({len(values) for values in series.values()}) <= 1
+
+
+def test_a_custom_metric_sees_the_labels_that_the_task_sees(name: str, case: Case) -> None:
+    task, folder, section = TASKS[name], case.model.parent, DataSection(str(case.data))
+    if not task.labels:
+        pytest.skip("the task has no labels")
+    with WinMLSession(case.model, target=CPU) as session:
+        own, custom = (
+            open_task_data(task, section, session.inputs, folder, custom=custom, steps=False)
+            for custom in (False, True)
+        )
+    labels = [sample.label for sample in own]
+    assert any(label is not None for label in labels)
+    np.testing.assert_equal([sample.label for sample in custom], labels)
+    # The files that labels are read from are part of the data.
+    assert custom.digest == own.digest
 
 
 def _first_sample(name: str, case: Case) -> Iterator[Any]:
@@ -224,13 +239,38 @@ def test_a_model_of_an_unknown_task_runs_for_a_comparison_of_its_outputs(tmp_pat
     assert "only the outputs are compared" in found.notes[0]
 
 
+@pytest.mark.parametrize(
+    ("task", "asked", "refused"),
+    [
+        ("image-to-image", {"min_metric": 30.0, "max_drop": 2.0}, None),
+        ("image-to-image", {"metric": "ssim", "max_drop": 1.0}, None),
+        ("depth-estimation", {"metric": "rmse", "max_metric": 4.0}, None),
+        ("time-series-forecasting", {"metric": "mase", "max_metric": 1.5}, None),
+        ("fill-mask", {"metric": "pseudo_perplexity", "max_metric": 40.0}, None),
+        ("automatic-speech-recognition", {"metric": "wer", "max_drop": 1.0}, None),
+        ("automatic-speech-recognition", {"min_metric": 90.0}, "`--min-metric` of `word_accuracy` is a fraction"),
+        ("depth-estimation", {"min_metric": -1.5}, "`--min-metric` of `delta1` is a fraction from -1 to 1 but got"),
+        ("multiple-choice", {"max_drop": 1.0}, "`--max-drop` of `accuracy` is a fraction from 0 to 1 but got 1"),
+    ],
+)
+def test_limits_are_in_the_unit_of_the_metric(
+    tmp_path: Path, task: str, asked: dict[str, Any], refused: str | None
+) -> None:
+    case = CASES[task](tmp_path)
+    if refused is None:
+        assert run(arguments(case, task, **asked), Context()).predictions
+        return
+    with pytest.raises(RequestError, match=refused):
+        run(arguments(case, task, **asked), Context())
+
+
 def test_what_cannot_be_answered_is_refused_before_anything_runs(tmp_path: Path) -> None:
     case = CASES["outputs"](tmp_path)
     with pytest.raises(RequestError, match="needs a reference"):
         run(arguments(case, None, reference=False), Context())
     with pytest.raises(RequestError, match="no metric that could have a limit"):
-        run(arguments(case, None, limits=True), Context())
+        run(arguments(case, None, max_drop=0.01), Context())
     with pytest.raises(RequestError, match="no metric `f1`"):
         run(arguments(case, "text-classification", metric="f1"), Context())
     with pytest.raises(RequestError, match="`wer` is better when it is lower"):
-        run(arguments(case, "automatic-speech-recognition", metric="wer", least=True), Context())
+        run(arguments(case, "automatic-speech-recognition", metric="wer", min_metric=0.1), Context())

@@ -18,8 +18,10 @@ from winml.modelkit.core.measurement import Arm, SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import to_json
 from winml.modelkit.session.arm import MeasureArguments, arm_arguments
-from winml.modelkit.worker import operations, program
+from winml.modelkit.worker import client, operations, program
 from winml.modelkit.worker.client import Worker, WorkerBug
+from winml.modelkit.worker.limits import OperationLimits
+from winml.modelkit.worker.memory import memory_of
 
 
 def exists(pid: int) -> bool:
@@ -61,6 +63,27 @@ def test_operations_apart_have_a_process_and_a_folder_each_and_leave_the_worker_
         with pytest.raises(errors.WorkerCrashed, match="crashed with SIGFPE"):
             worker.call("session.measure", measure_args(zoo / "fpe.onnx"), timeout_s=60)
         assert not worker.alive
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
+def test_an_operation_is_not_judged_by_the_memory_of_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Worker(apart=True) as worker:
+        own = worker.pid
+        forked = worker.call("ping")["pid"]
+        assert worker.pid == forked != own
+        worker._memory = {"own_bytes": 1 << 60, "rss_bytes": 1 << 60, "peak_bytes": 1 << 60}
+        looked: list[int] = []
+
+        def look(pid: int) -> dict[str, int] | None:
+            looked.append(pid)
+            return memory_of(pid)
+
+        monkeypatch.setattr(client, "memory_of", look)
+        monkeypatch.setattr(client, "limits_of", lambda *_: OperationLimits(60.0, 1 << 40))
+        worker._looked = 0.0  # look at once
+        assert worker.call("ping")["pid"] not in (forked, own)
+        assert looked
+        assert forked not in looked
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")

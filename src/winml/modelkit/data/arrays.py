@@ -110,6 +110,9 @@ def as_steps(values: Mapping[str, npt.NDArray[Any]], specs: Sequence[Input], whe
 
     An array with fewer dimensions than its input (and one that has none) is the same in every step.
     """
+    for spec in specs:
+        if form_of(spec).endswith("sequence"):
+            raise DataError(f"input `{spec.name}` is a sequence, which a model with state cannot have in data")
     counts = {spec.name: len(values[spec.name]) for spec in specs if _has_steps(values[spec.name], spec)}
     if len(set(counts.values())) > 1:
         words = ", ".join(f"`{name}` {count}" for name, count in counts.items())

@@ -16,9 +16,9 @@ def by_spoken(wanted: SampleRequest, columns: Columns) -> RowPlan:
     ready = {spec.name: columns.find(spec.name) for spec in wanted.inputs}
     named = {name: column for name, column in ready.items() if column is not None}
     plan = by_input(wanted, named) if len(named) == len(ready) else by_text(replace(wanted, form="joined"), columns)
-    if not wanted.labels:
+    column, folder = columns.label(), wanted.path.parent
+    if column is None:
         return plan
-    column, folder = columns.need("label"), wanted.path.parent
 
     def label(row: Row, where: str) -> dict[str, Any]:
         path = file_of(folder, row, column, where)

@@ -150,7 +150,8 @@ def read(wanted: SampleRequest) -> SampleSource:
         for index in indices:
             entry = entries[index]
             where = f"sample {index} of `{wanted.path}`"
-            yield _sample(wanted, encoder, entry).with_label(_label(entry) if wanted.labels else None, where)
+            label = None if wanted.labels is False else _label(entry)
+            yield _sample(wanted, encoder, entry).with_label(label, where)
 
     folder = wanted.path.parent
     used = [path for index in indices for path in (entries[index].image, *entries[index].files)]

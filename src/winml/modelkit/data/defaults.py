@@ -66,6 +66,11 @@ DEFAULTS: dict[str, DefaultData] = {
 }
 
 
+def taken_default(section: DataSection, task: str, source: str) -> DataSection:
+    """The section with the default data that a run of the task took: the same commit, whatever `main` is by now."""
+    return replace(section, source=source, columns={**DEFAULTS[task].columns, **section.columns})
+
+
 def find_default(section: DataSection, task: str) -> tuple[DataSection, str]:
     """The section with the default data of a task in place of its name, fetched and checked, and a note."""
     row = DEFAULTS.get(task)
@@ -85,4 +90,4 @@ def find_default(section: DataSection, task: str) -> tuple[DataSection, str]:
             )
     source = f"{HUB}{row.repo}/{first}@{commit}"
     note = f"the default data of task `{task}` is {source}; licence: {row.licence}"
-    return replace(section, source=source, columns={**row.columns, **section.columns}), note
+    return taken_default(section, task, source), note

@@ -35,9 +35,9 @@ def _with_file(
 ) -> RowPlan:
     """Images whose label is what is read from a second file."""
     made, folder = plan or by_image(wanted, columns.need("image")), wanted.path.parent
-    if not wanted.labels:
+    column = columns.label()
+    if column is None:
         return made
-    column = columns.need("label")
 
     def label(row: Row, where: str) -> Any:
         return read(file_of(folder, row, column, where), row, where)
@@ -126,7 +126,7 @@ def _points(row: Row, column: str, where: str) -> Array:
 
 def by_segments(wanted: SampleRequest, columns: Columns) -> RowPlan:
     """Images with an image of the number of the object in each pixel, and what the objects are."""
-    info = columns.need("segments_info") if wanted.labels else None
+    info = columns.need("segments_info") if wanted.labels else columns.find("segments_info")
 
     def read(path: Path, row: Row, where: str) -> dict[str, Any]:
         return {"ids": segment_ids(path), "segments": row.get(info or "")}

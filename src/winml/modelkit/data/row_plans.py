@@ -92,6 +92,12 @@ class Columns:
             )
         return found
 
+    def label(self) -> str | None:
+        """The column of labels: needed, or where there is one, or none, as the request says."""
+        if self._wanted.labels is False:
+            return None
+        return self.need("label") if self._wanted.labels else self.find("label")
+
 
 @dataclass(frozen=True)
 class RowPlan:
@@ -177,9 +183,9 @@ def by_image(wanted: SampleRequest, column: str) -> RowPlan:
 def _by_mask(wanted: SampleRequest, columns: Columns) -> RowPlan:
     """Images whose label is an image too: the number of a class in every pixel."""
     plan, folder = by_image(wanted, columns.need("image")), wanted.path.parent
-    if not wanted.labels:
+    column = columns.label()
+    if column is None:
         return plan
-    column = columns.need("label")
 
     def label(row: Row, where: str) -> npt.NDArray[Any]:
         path = file_of(folder, row, column, where)
@@ -220,9 +226,9 @@ def _by_words(wanted: SampleRequest, columns: Columns) -> RowPlan:
         return Sample(made, words=words)
 
     plan = RowPlan(encode, {"words": column}, encoder.files, encoder.note)
-    if not wanted.labels:
+    tags = columns.label()
+    if tags is None:
         return plan
-    tags = columns.need("label")
 
     def label(row: Row, where: str) -> Any:
         value, count = value_of(row, tags, where), len(words_of(row, column, where))

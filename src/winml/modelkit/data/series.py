@@ -96,7 +96,8 @@ def read(wanted: SampleRequest) -> SampleSource:
             start = index * horizon
             where = f"moments {start} to {start + length + horizon} of `{wanted.path}`"
             past, future = values[start : start + length], values[start + length : start + length + horizon]
-            yield Sample(_inputs(wanted, spec, past, where), future if wanted.labels else None, where=where)
+            label = future if wanted.labels is not False else None
+            yield Sample(_inputs(wanted, spec, past, where), label, where=where)
 
     content = {DATA: digest.of_file(wanted.path), "horizon": str(horizon), "length": str(length)}
     note = f"windows of {length} moments and {horizon} to predict, one every {horizon} moments; columns: " + ", ".join(

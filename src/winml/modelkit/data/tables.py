@@ -115,9 +115,7 @@ def read(wanted: SampleRequest) -> SampleSource:
         raise DataError(f"`{path}` has no samples")
     columns = Columns(wanted, names)
     plan = plan_rows(wanted, columns, lambda: _classes(path, columns.need("label")))
-    label = None
-    if not plan.complete:
-        label = columns.need("label") if wanted.labels else columns.find("label") if wanted.labels is None else None
+    label = None if plan.complete else columns.label()
     indices = choose(count, section.limit, section.seed)
 
     def samples() -> Iterator[Sample]:

@@ -64,7 +64,9 @@ def _interval_at(found: Estimate, value: float, interval: Interval) -> Callable[
         worse, better = found.worse / count, found.better / count
         return lambda n: paired_difference_interval(worse * n, better * n, n, level=level)
     if found.method == SCALED:
-        scale = (interval.high - value) / wilson_interval(0.0, count, level=level)[1]
+        # Bounds of a metric cut off one side at most.
+        width = max(interval.high - value, value - interval.low)
+        scale = width / wilson_interval(0.0, count, level=level)[1]
         return lambda n: (value - (half := scale * wilson_interval(0.0, n, level=level)[1]), value + half)
     if math.isclose(interval.high - value, wilson_interval(0.0, count, level=level)[1]):
         # No two samples differ: what was never seen becomes rarer in proportion to their number.

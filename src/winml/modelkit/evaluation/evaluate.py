@@ -185,19 +185,12 @@ def _complete_request(request: EvalRequest, built: EvalSection | None) -> tuple[
 
 
 def _check_limits(request: EvalRequest) -> None:
-    """Raise for limits that no metric can have; the numbers of a custom metric may lie anywhere."""
+    """Raise for limits that no metric can have; the worker, which knows the metric, checks the rest."""
     judging, custom = request.judging, request.custom
     limits = {"--min-metric": judging.min_metric, "--max-metric": judging.max_metric, "--max-drop": judging.max_drop}
     for option, limit in limits.items():
-        if limit is None:
-            continue
-        low = 0.0 if option == "--max-drop" else -1.0
-        if not math.isfinite(limit) or (option == "--max-drop" and limit < 0.0):
+        if limit is not None and (not math.isfinite(limit) or (option == "--max-drop" and limit < 0.0)):
             raise RequestError(f"`{option}` must be a number that a metric can have but got {limit:g}")
-        if custom is None and not (low <= limit < 1.0 or (option != "--max-drop" and limit == 1.0)):
-            raise RequestError(
-                f"`{option}` is a fraction from {low:g} to 1 but got {limit:g}", hint="0.01 is one percentage point"
-            )
     if custom is not None and isinstance(custom.lower, bool):
         known = Metric(custom.name, "score", custom.name, lower=custom.lower)
         check_direction(known, least=judging.min_metric is not None, most=judging.max_metric is not None)
@@ -273,8 +266,13 @@ class _Runs:
         if custom is not None:
             assert saved is not None
             self._on_event(SamplesScoring(function=custom.source.function))
-            folder = Path(args.data.processor or args.folder)
-            report = score_outputs(custom, report, saved, args.data, folder)
+            folder, section = Path(args.data.processor or args.folder), args.data
+            if section.source == DEFAULT:
+                # Here, because data that lies on this machine needs no hub.
+                from winml.modelkit.data.defaults import taken_default
+
+                section = taken_default(section, report.task, report.data.source)
+            report = score_outputs(custom, report, saved, section, folder)
         if self._data.source != DEFAULT:
             # As the user wrote it; of default data the worker knows the file.
             report = replace(report, data=replace(report.data, source=self._data.source))
@@ -323,9 +321,9 @@ class _Runs:
             folder=str(self._model.path.absolute().parent),
             task=task,
             metric=request.judging.metric,
-            limits=request.judging.limits,
-            least=request.judging.min_metric is not None,
-            most=request.judging.max_metric is not None,
+            min_metric=request.judging.min_metric,
+            max_metric=request.judging.max_metric,
+            max_drop=request.judging.max_drop,
             output=request.output,
             reference=self.compares,
             custom=request.custom is not None,

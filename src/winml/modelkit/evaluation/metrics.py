@@ -54,6 +54,7 @@ _CORRELATIONS: dict[str, Callable[[Sequence[float], Sequence[float]], float | No
 
 
 _TOGETHER = ("ratio", "perplexity", "r2", "mean_iou", "map", "map_50", "pq", "auc", "total")
+_OWN_SCALE = ("number", "perplexity", "score", "total")
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,20 @@ class Metric:
     """Whether less is better."""
     bounds: Limits | None = None
     """Of a total: the lowest and the highest value that it can have; None where that is unknown."""
+
+
+def check_range(metric: Metric, limits: Mapping[str, float | None]) -> None:
+    """Raise for limits, by their option, that a fraction cannot have; metrics on a scale of their own have any."""
+    if metric.kind in _OWN_SCALE or (metric.kind == "ratio" and metric.lower):
+        return  # of errors there can be more than words or steps
+    for option, limit in limits.items():
+        low = 0.0 if option == "--max-drop" else -1.0
+        if limit is None or low <= limit < 1.0 or (option != "--max-drop" and limit == 1.0):
+            continue
+        raise RequestError(
+            f"`{option}` of `{metric.name}` is a fraction from {low:g} to 1 but got {limit:g}",
+            hint="0.01 is one percentage point",
+        )
 
 
 def check_direction(metric: Metric, *, least: bool, most: bool) -> None:
@@ -181,7 +196,7 @@ def _score(values: Sequence[float]) -> Estimate:
     if 0.0 <= value <= 1.0:
         return _mean(values)
     unseen = _scale(values) * wilson_interval(0.0, count, level=LEVEL)[1]
-    return _estimate(value, (value - unseen, value + unseen), count, "wilson")
+    return _estimate(value, (value - unseen, value + unseen), count, SCALED)
 
 
 def _correlation(metric: Metric, series: Series) -> Estimate:
@@ -217,16 +232,17 @@ _OF_RECORDS: dict[str, Callable[[Sequence[Any]], corpus.Of]] = {
 }
 
 
-_NOTHING = "the samples hold nothing to find"
-
-
 def _why_unknown(metric: Metric, series: Series) -> str:
     """Why a metric of all samples together has no value."""
+    if metric.kind == "total":
+        return f"`total` gave no number for these {len(series[metric.series])} samples"
     missing = any(
         value is None or (metric.kind == "r2" and any(predicted is None for _, predicted in value))
         for value in series[metric.series]
     )
-    return "some samples gave no number" if missing else _NOTHING
+    if missing:
+        return "some samples gave no number"
+    return "all labels are the same" if metric.kind == "auc" else "the samples hold nothing to find"
 
 
 def _together(
@@ -236,11 +252,13 @@ def _together(
     level: float = LEVEL,
     *,
     scale: float = 1.0,
-    reason: str = _NOTHING,
+    scaled: bool = False,
+    reason: str,
 ) -> Estimate:
     """A metric of all samples together; where no sample changes it, one unseen sample sets the interval.
 
-    `scale` is how far an unseen sample could lie away; `reason` is why there is no value, where there is none.
+    `scale` is how far an unseen sample could lie away, and `scaled` says that the metric has a scale of its own;
+    `reason` is why there is no value, where there is none.
     """
     value = of(range(count))
     if value is None:
@@ -250,7 +268,7 @@ def _together(
     half = corpus.jackknife(of, count, level=level)
     if half is None:
         return _estimate(value, None, count, "jackknife", "all there is to find is in a few samples")
-    method = "jackknife" if half else "wilson"
+    method = "jackknife" if half else SCALED if scaled else "wilson"
     half = half or scale * wilson_interval(0.0, count, level=level)[1]
     low, high = value - half, value + half
     limits = (low, high) if bounds is None else (max(low, min(bounds[0], value)), min(high, max(bounds[1], value)))
@@ -273,7 +291,8 @@ def _estimate_metric(metric: Metric, series: Series) -> Estimate:
     if metric.kind in _TOGETHER:
         of, count = _of(metric, series), len(series[metric.series])
         scale = _total_scale(metric, count, of)
-        return _together(of, count, _bounds(metric), scale=scale, reason=_why_unknown(metric, series))
+        scaled, reason = metric.kind == "total", _why_unknown(metric, series)
+        return _together(of, count, _bounds(metric), scale=scale, scaled=scaled, reason=reason)
     if metric.kind == "score":
         return _score(series[metric.series])
     if metric.kind == "share":
@@ -317,7 +336,8 @@ def _mean_drop(reference: Sequence[float], candidate: Sequence[float], *, scale:
     if _constant(differences):
         # No spread to resample: as much as a kind of sample could differ that was not met in `count`.
         unseen = scale * wilson_interval(0.0, count, level=DROP_LEVEL)[1]
-        return _estimate(value, (value - unseen, value + unseen), count, "wilson", level=DROP_LEVEL)
+        method = "wilson" if scale == 1.0 else SCALED
+        return _estimate(value, (value - unseen, value + unseen), count, method, level=DROP_LEVEL)
     limits = bootstrap_interval(differences, level=DROP_LEVEL)
     return _estimate(value, limits, count, "paired-bootstrap", level=DROP_LEVEL)
 
@@ -357,7 +377,10 @@ def _together_drop(metric: Metric, reference: Series, candidate: Series) -> Esti
         return after - before if metric.lower else before - after
 
     count = len(candidate[metric.series])
-    found = _together(difference, count, None, DROP_LEVEL, scale=_total_scale(metric, count, first, second))
+    everything = range(count)
+    reason = _why_unknown(metric, reference if first(everything) is None else candidate)
+    scale, scaled = _total_scale(metric, count, first, second), metric.kind == "total"
+    found = _together(difference, count, None, DROP_LEVEL, scale=scale, scaled=scaled, reason=reason)
     return replace(found, method="paired-jackknife") if found.method == "jackknife" else found
 
 

@@ -63,12 +63,10 @@ class RunArguments:
     """Where the model's processor is, unless the data names it."""
     task: str | None
     metric: str | None = None
-    limits: bool
-    """Whether there are limits that a metric is held to."""
-    least: bool
-    """Whether one of them is a least value."""
-    most: bool = False
-    """Whether one of them is a greatest value."""
+    min_metric: float | None = None
+    """Limits that the metric will be held to: the worker knows which one it is, and so which limits it can have."""
+    max_metric: float | None = None
+    max_drop: float | None = None
     custom: bool = False
     """Whether samples are scored afterwards by the user's own function: the task says only what a sample is."""
     task_options: Mapping[str, str] = field(default_factory=dict)

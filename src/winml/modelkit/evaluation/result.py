@@ -36,11 +36,6 @@ class Judging:
     max_metric: float | None = None
     """The maximum of a metric that is better when it is lower."""
 
-    @property
-    def limits(self) -> bool:
-        """Whether a metric has a limit."""
-        return any(limit is not None for limit in (self.min_metric, self.max_metric, self.max_drop))
-
 
 @dataclass(frozen=True)
 class Side:

@@ -17,7 +17,7 @@ from winml.modelkit.data.dataset import Dataset, list_columns
 from winml.modelkit.ep.discovery import distribution_version
 from winml.modelkit.evaluation import saved_outputs
 from winml.modelkit.evaluation.all_tasks import choose_task
-from winml.modelkit.evaluation.metrics import check_direction
+from winml.modelkit.evaluation.metrics import check_direction, check_range
 from winml.modelkit.evaluation.outputs import CUSTOM
 from winml.modelkit.evaluation.report import DataFacts, ModelInput, ModelOpened, RunArguments, RunReport, SamplesDone
 from winml.modelkit.evaluation.state import State, check_outputs, find_state, given_state, zero_state
@@ -180,13 +180,15 @@ def _check(task: Task, asked: RunArguments, guessed: str | None) -> None:
             "`--task`",
         )
     names = [m.name for m in task.metrics]
-    if asked.limits and not names:
+    limits = {"--min-metric": asked.min_metric, "--max-metric": asked.max_metric, "--max-drop": asked.max_drop}
+    if any(limit is not None for limit in limits.values()) and not names:
         raise RequestError(f"task `{task.name}` has no metric that could have a limit")
     if asked.metric is not None and asked.metric not in names:
         raise RequestError(f"task `{task.name}` has no metric `{asked.metric}`", hint=did_you_mean(asked.metric, names))
     judged = next((m for m in task.metrics if asked.metric in (None, m.name)), None)
     if judged is not None:
-        check_direction(judged, least=asked.least, most=asked.most)
+        check_range(judged, limits)
+        check_direction(judged, least=asked.min_metric is not None, most=asked.max_metric is not None)
 
 
 def _data_facts(section: DataSection, dataset: Dataset) -> DataFacts:

@@ -161,8 +161,8 @@ class Gate:
             data=self._request.data,
             folder=str(self._model_folder),
             task=self._request.task,
-            limits=self._request.judging.limits,
-            least=self._request.judging.min_metric is not None,
+            min_metric=self._request.judging.min_metric,
+            max_drop=self._request.judging.max_drop,
             reference=True,
             save=str(saved),
         )

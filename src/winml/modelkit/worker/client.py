@@ -79,7 +79,7 @@ class Worker:
         self._limits = OperationLimits(None, None)
         self._looked = 0.0
         self._ended = False
-        self._pid = self._tree.pid
+        self._pid = self._own_pid = self._tree.pid
         self._is_known = threading.Event()
         # A copy, made here: a worker that is closed at once closes its pipe before the thread has begun.
         answers = os.fdopen(os.dup(cast("IO[bytes]", self._tree.process.stdout).fileno()), "rb")
@@ -105,7 +105,7 @@ class Worker:
                 except ValueError:
                     break  # a line cut off by the death of the process
                 if not self._is_known.is_set():
-                    self._pid = message["pid"]
+                    self._pid = self._own_pid = message["pid"]
                     self._is_known.set()
                 elif "forked" in message:
                     self._pid = message["forked"]  # its memory counts
@@ -137,8 +137,10 @@ class Worker:
             raise RuntimeError("this worker has ended")
         self._next_id += 1
         self._what = what or f"`{op}`"
+        self._memory = None  # what others used, and left in the log, is not about this one
         if self._apart:
-            self._log_start = self._log_path.stat().st_size  # what others left there is not about this one
+            self._pid = self._own_pid
+            self._log_start = self._log_path.stat().st_size
         self._send({"id": self._next_id, "op": op, "args": args or {}, **({"apart": True} if self._apart else {})})
         self._limits = limits_of(op, args or {}, timeout_s)
         return self._collect(self._limits.timeout_s, on_event)
