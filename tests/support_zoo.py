@@ -44,15 +44,16 @@ def regnet() -> Any:
     )  # fmt: skip
 
 
-def vilt() -> Any:
-    return hf_zoo._model("ViltConfig", "ViltForQuestionAnswering", **hf_zoo.TEXT, image_size=32, patch_size=8)
+def qformer() -> Any:
+    """A model that is one part of another: it reads vectors, of which its config does not say how many."""
+    return hf_zoo._model("Blip2QFormerConfig", "Blip2QFormerModel", **hf_zoo.TEXT)
 
 
 def bart_classifier() -> Any:
     return hf_zoo._model("BartConfig", "BartForSequenceClassification", **hf_zoo.SEQ2SEQ, num_labels=3)
 
 
-MODELS = {"electra": electra, "regnet": regnet, "vilt": vilt, "bart_classifier": bart_classifier}
+MODELS = {"electra": electra, "regnet": regnet, "qformer": qformer, "bart_classifier": bart_classifier}
 
 if __name__ == "__main__":
     import sys

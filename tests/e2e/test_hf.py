@@ -167,10 +167,10 @@ def test_what_cannot_be_exported_is_one_error_with_a_hint(hf_folders: Path, tmp_
     text = refused(code)
     assert "needs code that comes with it (`modeling.Mine`)" in text
     assert "--trust-remote-code" in text
-    text = refused(broken(source, tmp_path / "berd", model_type="berd"))
-    assert "architecture `berd` is not supported" in text
-    assert "`winml catalog` lists the supported ones" in text
-    assert "winml support probe" in text
+    newer = {"model_type": "berd", "architectures": ["BerdForSequenceClassification"]}
+    text = refused(broken(source, tmp_path / "berd", **newer))
+    assert "has no class `BerdForSequenceClassification`, which saved the model" in text
+    assert "`pip install -U transformers`" in text
     empty = tmp_path / "empty"
     empty.mkdir()
     shutil.copy(source / "config.json", empty)

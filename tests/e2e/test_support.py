@@ -31,10 +31,10 @@ def batch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("batch")
     env = {**os.environ, **hf_zoo.ONE_THREAD}
     subprocess.run(
-        [sys.executable, support_zoo.__file__, folder, "electra", "vilt", "bart_classifier"],
+        [sys.executable, support_zoo.__file__, folder, "electra", "qformer", "bart_classifier"],
         check=True, capture_output=True, timeout=500, env=env,
     )  # fmt: skip
-    models = [word for name in (folder / "electra", folder / "vilt", sample.MODEL) for word in ("-m", name)]
+    models = [word for name in (folder / "electra", folder / "qformer", sample.MODEL) for word in ("-m", name)]
     result = winml("support", "produce", *models, "-p", "dynamic", "-o", folder / "out", "--json", env=env)
     assert "1 of 3 models are supported" in failed(result, 6)
     return folder
@@ -45,13 +45,13 @@ def test_a_batch_says_what_became_of_every_model(batch: Path) -> None:
     assert [(m["status"], m["reached"]) for m in table["models"]] == [
         ("RUN", "L2"), ("BLOCKED-UPSTREAM", None), ("OUT-OF-SCOPE", "L2"),
     ]  # fmt: skip
-    assert "architecture `vilt` is not supported" in table["models"][1]["reason"]
+    assert "Blip2QFormerModel needs `query_embeds`" in table["models"][1]["reason"]
     assert "no measured effect" in table["models"][2]["reason"]
     assert "BLOCKED-UPSTREAM" in (batch / "out" / "batch.md").read_text(encoding="utf-8")
 
 
 def test_contributions_fit_their_published_schemas(batch: Path) -> None:
-    for folder in ("electra", "vilt"):
+    for folder in ("electra", "qformer"):
         made = batch / "out" / folder
         valid((made / "contribution.json").read_text(encoding="utf-8"))
         valid((made / "recipe.json").read_text(encoding="utf-8"))
@@ -75,16 +75,16 @@ def test_a_recipe_for_a_new_family_is_approved_after_running_it_again(batch: Pat
 
 
 def test_a_probe_of_an_unknown_architecture_proposes_inputs_to_write_down(batch: Path) -> None:
-    probed = valid((batch / "out" / "vilt" / "evidence" / "probe.result.json").read_text(encoding="utf-8"))
+    probed = valid((batch / "out" / "qformer" / "evidence" / "probe.result.json").read_text(encoding="utf-8"))
     assert "unknown-inputs" in [o["name"] for o in probed["obstacles"] if o["applies"]]
     found = probed["skeleton"]
-    assert (found["class"], found["to_fill"]) == ("ViltForQuestionAnswering", [])
-    assert {"input_ids", "pixel_values"} <= set(found["inputs"])
-    assert '"pixel_values": {"dtype": "float32"' in probe_text(read(ProbeResult, probed))
+    assert (found["class"], found["to_fill"]) == ("Blip2QFormerModel", ["query_embeds"])
+    assert set(found["inputs"]) == {"query_embeds", "attention_mask"}
+    assert '"query_embeds": {"dtype": "float32"' in probe_text(read(ProbeResult, probed))
 
 
 def test_a_blocked_model_is_blocked_again_and_asks_for_changes(batch: Path) -> None:
-    result = winml("support", "review", batch / "out" / "vilt", *UNSANDBOXED, "--json")
+    result = winml("support", "review", batch / "out" / "qformer", *UNSANDBOXED, "--json")
     assert "REQUEST_CHANGES: ladder: L0 is CLI-BLOCKED" in failed(result, 5)
     value = json.loads(result.stdout)
     assert {row["step"] for row in value["rerun"]} >= {"probe", "build-recipe"}

@@ -191,7 +191,9 @@ def test_pickled_objects_are_never_loaded(tmp_path: Path) -> None:
 
 
 def test_synthetic_boxes_have_their_corners_in_order() -> None:
-    boxes = synthetic([InputSpec("bbox", "tensor(int64)", (2, 50, 4))], InputRequest(int_ranges={"bbox": (0, 900)}))["bbox"]
+    boxes = synthetic([InputSpec("bbox", "tensor(int64)", (2, 50, 4))], InputRequest(int_ranges={"bbox": (0, 900)}))[
+        "bbox"
+    ]
     assert (boxes[..., :2] <= boxes[..., 2:]).all()
     assert boxes.min() >= 0
     assert len(np.unique(boxes)) > 50

@@ -15,7 +15,7 @@ from winml.modelkit.building.export.derivation import InputDerivation
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.export.resolve import ExportOptions
 from winml.modelkit.building.exported import Located
-from winml.modelkit.core.errors import ModelFileError, RunFailedError
+from winml.modelkit.core.errors import ModelFileError, RequestError
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.worker.client import Worker
 
@@ -147,7 +147,7 @@ def test_a_class_that_accepts_nothing_says_what_it_says_itself(worker: Worker, t
     broken = {"model_type": "bros", **TEXT, "hidden_size": 12, "num_attention_heads": 2, "dim_bbox_sinusoid_emb_2d": 2}
     folder = write(tmp_path / "m", "BrosForTokenClassification", **broken)
     with pytest.raises(
-        RunFailedError, match="BrosForTokenClassification accepts none of [0-9]+ sets of inputs: "
+        RequestError, match="BrosForTokenClassification accepts none of [0-9]+ sets of inputs: "
     ) as caught:
         derive(worker, folder)
     assert "--input-specs" in (caught.value.hint or "")
@@ -155,7 +155,7 @@ def test_a_class_that_accepts_nothing_says_what_it_says_itself(worker: Worker, t
 
 def test_an_input_of_an_unknown_name_is_named(worker: Worker, tmp_path: Path) -> None:
     folder = write(tmp_path / "m", "Blip2QFormerModel", **{"model_type": "blip_2_qformer", **TEXT})
-    with pytest.raises(RunFailedError, match="needs `query_embeds`"):
+    with pytest.raises(RequestError, match="needs `query_embeds`"):
         derive(worker, folder)
 
 
@@ -239,6 +239,6 @@ def test_a_failure_names_the_family_that_the_config_is_most_like(worker: Worker,
         "initializer_range": 0.02, "layer_norm_eps": 1e-5, "encoder_stride": 32, "query_embeds": 3,
     }  # fmt: skip
     folder = write(tmp_path / "m", "Blip2QFormerModel", **{**config, "model_type": "blip_2_qformer", **TEXT})
-    with pytest.raises(RunFailedError) as caught:
+    with pytest.raises(RequestError) as caught:
         derive(worker, folder)
     assert "by its config it is most like `swin` models" in (caught.value.hint or "")

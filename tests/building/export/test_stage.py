@@ -207,7 +207,7 @@ def test_a_difference_from_pytorch_is_a_failed_check(exports: Exports) -> None:
 
         source = ModelFolder(exports.models / "resnet")
         section = resolve.resolve(source, ExportOptions())
-        reference = part_of(load(source.path, section, attention=None, trust=False), "single", "model")
+        reference = part_of(load(source.path, section, attention=None, trust=False), section)
         with pytest.raises(CheckFailed, match="output `logits` differs from PyTorch by .* at batch") as caught:
             parity.check_parity(path, reference, section)
     assert isinstance(caught.value.result, FailedParity)

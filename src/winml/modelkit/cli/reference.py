@@ -50,7 +50,10 @@ ENVIRONMENT = {
 }
 """Every variable a user can set and winml reads, itself or through the library that it uses for it."""
 
-INTERNAL = {"WINML_JOB": "The job on a node that a command is part of."}
+INTERNAL = {
+    "WINML_JOB": "The job on a node that a command is part of.",
+    "OPENBLAS_NUM_THREADS": "Threads of numpy in a process that forks: none, unless the user says otherwise.",
+}
 """Variables by which winml tells its own processes something."""
 
 

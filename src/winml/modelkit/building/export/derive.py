@@ -29,7 +29,7 @@ from winml.modelkit.building.export.nearest import name_nearest
 from winml.modelkit.building.export.noise import mean_noise
 from winml.modelkit.core.config import ExportSection, InputSection
 from winml.modelkit.core.dataclass import dataclass
-from winml.modelkit.core.errors import RunFailedError
+from winml.modelkit.core.errors import RequestError
 from winml.modelkit.data.processor import read_object
 
 _ALWAYS = (
@@ -67,7 +67,7 @@ def derive(args: dict[str, Any], context: object) -> InputDerivation:
             model.config.use_cache = False
         try:
             return _Search(model, folder, section.task).find()
-        except RunFailedError as error:
+        except RequestError as error:
             raise name_nearest(error, folder.config) from None
 
 
@@ -117,13 +117,13 @@ class _Search:
         needed = [p.name for p in named if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
         for name in needed:
             if name not in self.known:
-                raise RunFailedError(
+                raise RequestError(
                     f"{self.name} needs `{name}`, and nothing is known of an input of that name", hint=_BY_HAND
                 )
         part = Whole(self.model)
         found = self._find_accepted(part)
         if found is None:
-            raise RunFailedError(
+            raise RequestError(
                 f"{self.name} accepts none of {self.trials} sets of inputs: {self.first_error}", hint=_BY_HAND
             )
         found = self._open_axes(part, found)
@@ -131,7 +131,7 @@ class _Search:
         if noisy:
             with mean_noise(active=True):
                 if not self._repeats(part, found):
-                    raise RunFailedError(f"{self.name} draws random numbers that nothing can stand for", hint=_BY_HAND)
+                    raise RequestError(f"{self.name} draws random numbers that nothing can stand for", hint=_BY_HAND)
         fixed = self._find_fixed_sizes(part, found)
         whole = DerivedPart(part=WHOLE, inputs=found.inputs, sizes=found.sizes, fixed_sizes=fixed)
         split, notes = self._split(found, fixed)

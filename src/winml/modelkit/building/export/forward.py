@@ -86,5 +86,6 @@ def list_tensors(model: type) -> Iterator[inspect.Parameter]:
     for parameter in parameters:
         named = parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
         tensor = parameter.annotation is parameter.empty or "Tensor" in str(parameter.annotation)
-        if named and tensor and (parameter.name in _DATA or not parameter.name.endswith(_NO_DATA)):
+        needed = parameter.default is parameter.empty or parameter.name in _DATA
+        if named and tensor and (needed or not parameter.name.endswith(_NO_DATA)):
             yield parameter

@@ -129,6 +129,12 @@ def _class(transformers: Any, folder: ModelFolder, section: ExportSection) -> An
     if section.task == "automatic-speech-recognition" and folder.family and folder.family.shape == "encoder-decoder":
         return transformers.AutoModelForSpeechSeq2Seq
     row = TASKS.get(section.task)
+    known = transformers.models.auto.configuration_auto.CONFIG_MAPPING_NAMES
+    if fits and not folder.remote_code and folder.model_type not in known:
+        raise RequestError(
+            f"transformers {transformers.__version__} has no class `{named}`, which saved the model",
+            hint="it may be newer: `pip install -U transformers`; or its code is missing in the folder",
+        )
     if row is None or row.auto_class is None:
         raise RequestError(
             f"transformers has no class that loads `{folder.model_type}` models for {section.task}",

@@ -49,7 +49,7 @@ CLOCKS_APART = timedelta(days=1)
 READ_BY_PEOPLE: dict[str, tuple[str, ...]] = {
     ANALYSIS: ("model",),
     CONFIG: ("model",),
-    EXPORT: ("seconds", "parity", "files"),
+    EXPORT: ("seconds", "peak_memory_bytes", "parity", "files"),
 }
 """Files of a build that a reviewer reads, with the keys that differ from run to run."""
 
