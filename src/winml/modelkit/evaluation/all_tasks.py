@@ -101,6 +101,8 @@ def choose_task(name: str | None, section: DataSection, folder: Path | None) -> 
         return outputs.CUSTOM, None
     if name is None and section.source == RANDOM:
         return TASKS["outputs"], None
+    if name in TASKS:  # whatever lies beside the model
+        return TASKS[name], None
     own = _own_class(folder)
     if name is None and own is None:
         raise RequestError(
@@ -111,7 +113,7 @@ def choose_task(name: str | None, section: DataSection, folder: Path | None) -> 
     task = name or own_task or ""
     reason = f", because {CONFIG} names `{own}`" if name is None else ""
     if task in TASKS:
-        return TASKS[task], f"task `{task}`{reason}" if reason else None
+        return TASKS[task], f"task `{task}`{reason}"
     if task not in CORE_TASKS and task != own_task:
         known = (*TASKS, *(other for other in CORE_TASKS if other not in TASKS))
         near = near_names(task, known)
