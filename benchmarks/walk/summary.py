@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,6 +35,11 @@ LONGEST = 300
 """Characters of a reason."""
 
 
+def _without_folders(reason: str) -> str:
+    """A reason with files by their names alone: where they lay on the machine of the walk says nothing."""
+    return re.sub(r"(?:[A-Za-z]:)?[/\\](?:[^/\\`'\"\s]+[/\\])+([^/\\`'\"\s]+)", r"\1", reason)[:LONGEST]
+
+
 def describe(row: tiny_models.Row, steps: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """An architecture: what was made of it, and what came of each step."""
     shown = {
@@ -44,7 +50,7 @@ def describe(row: tiny_models.Row, steps: Mapping[str, Mapping[str, Any]]) -> di
         "task": (steps.get("inspect", {}).get("facts") or {}).get("task"),
     }
     if row.state in NOT_MADE:
-        return shown | {"made": NOT_MADE[row.state], "reason": row.reason[:LONGEST], "steps": {}}
+        return shown | {"made": NOT_MADE[row.state], "reason": _without_folders(row.reason), "steps": {}}
     return shown | {
         "made": "made",
         "reason": "",
@@ -61,7 +67,7 @@ def _describe_step(row: Mapping[str, Any]) -> dict[str, Any]:
     }
     if isinstance(kept.get("cosine"), float):
         kept["cosine"] = float(f"{kept['cosine']:.6g}")
-    return {"outcome": row["outcome"], "reason": row["reason"][:LONGEST], "seconds": row["seconds"], **kept}
+    return {"outcome": row["outcome"], "reason": _without_folders(row["reason"]), "seconds": row["seconds"], **kept}
 
 
 def count(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:

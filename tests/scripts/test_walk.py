@@ -267,3 +267,8 @@ def test_the_summary_counts_how_far_architectures_came(walk: SimpleNamespace) ->
     }  # fmt: skip
     assert found["shares"]["named"]["architectures"] == 2
     assert json.loads(walk.summary.text(found)) == found
+
+
+def test_a_reason_has_no_folders_of_the_machine_that_walked(walk: SimpleNamespace) -> None:
+    said = "cannot run `/home/me/cache/artifact/model.onnx`: 3/4 of `C:\\work\\x\\a.onnx`; try `-p fp16`"
+    assert walk.summary._without_folders(said) == "cannot run `model.onnx`: 3/4 of `a.onnx`; try `-p fp16`"
