@@ -113,7 +113,7 @@ def _models_of(config: type) -> Iterator[type]:
         if (
             isinstance(kind, type)
             and issubclass(kind, transformers.PreTrainedModel)
-            and kind.config_class is config
+            and kind.config_class is config  # type: ignore[attr-defined]
             and not kind.__name__.endswith("PreTrainedModel")
         ):
             yield kind
