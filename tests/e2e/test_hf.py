@@ -176,7 +176,7 @@ def test_what_cannot_be_exported_is_one_error_with_a_hint(hf_folders: Path, tmp_
     shutil.copy(source / "config.json", empty)
     assert f"`{empty}` has no weights" in refused(empty)
     (empty / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\n")
-    assert "is not a safetensors file" in failed(builds.winml("inspect", "-m", empty), 2)
+    assert "is a Git LFS pointer, not the file itself" in failed(builds.winml("inspect", "-m", empty), 2)
     assert "17<=x<=24" in refused(source, "--opset", "16")
     assert "has no axis or input `sequenze`" in refused(source, "--shape", "sequenze=8")
     assert "unknown task `fill-masks`" in refused(source, "--task", "fill-masks")
