@@ -256,3 +256,22 @@ def test_two_processes_may_write_the_same_objects_at_once(tmp_path: Path) -> Non
     stored = list(Objects(folder))
     assert len(stored) == 60
     assert all(digest.of_file(o.path) == o.digest for o in stored)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="an object that is there is not replaced on Windows")
+def test_an_object_that_is_replaced_at_that_moment_is_linked_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    objects = Objects(tmp_path / "objects")
+    name = objects.put_bytes(b"content")
+    real, refused = os.link, [3]
+
+    def link(source: Path, destination: Path) -> None:
+        if refused[0]:
+            refused[0] -= 1
+            raise FileNotFoundError(2, "the file lost its name", str(source))
+        real(source, destination)
+
+    monkeypatch.setattr(os, "link", link)
+    assert objects.link_out(name, tmp_path / "out" / "model") == "link"
+    assert (tmp_path / "out" / "model").read_bytes() == b"content"

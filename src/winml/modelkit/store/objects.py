@@ -187,11 +187,11 @@ class Objects:
     @staticmethod
     def _link_over(source: Path, destination: Path) -> None:
         try:
-            os.link(source, destination)
+            _link_present(source, destination)
         except FileExistsError:
             temporary = atomic.temporary_name(destination.parent)
             try:
-                os.link(source, temporary)
+                _link_present(source, temporary)
                 atomic.replace(temporary, destination)
             finally:
                 atomic.discard(temporary)
@@ -295,3 +295,18 @@ class Objects:
         for folder in (self._folder, self._marks):
             if folder.is_dir():
                 yield from folder.rglob(f"{atomic.TEMPORARY}*")
+
+
+def _link_present(source: Path, destination: Path) -> None:
+    """Link a file that another process may be replacing by an equal one.
+
+    The system finds the old file by its name and then does not link it, because it has none any more.
+    """
+    for last in (*[False] * 20, True):
+        try:
+            os.link(source, destination)
+        except FileNotFoundError:
+            if last or not source.exists() or not destination.parent.is_dir():
+                raise
+        else:
+            return
