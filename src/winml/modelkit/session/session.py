@@ -121,15 +121,19 @@ class WinMLSession:
 
     def reset(self) -> None:
         """Release the runtime's session, after what is bound to it: WebGPU crashes in the other order."""
-        for bound in self._bound:
-            bound.release()
-        self._bound.clear()
+        self.release_bound()
         if self._session is not None and PROFILE_PREFIX in self._overlay.session:
             # The frames of an exception may keep the session alive; its profile must be written anyway.
             self._session.end_profiling()
         self._session = None
 
     close = reset
+
+    def release_bound(self) -> None:
+        """Release what is bound, and the memory of its inputs and outputs."""
+        for bound in self._bound:
+            bound.release()
+        self._bound.clear()
 
     def _require_facts(self) -> SessionFacts:
         if self.facts is None:
@@ -194,6 +198,14 @@ class WinMLSession:
         bound = self._io_bound(inputs) if bindable else self._plain(inputs)
         self._bound.append(bound)
         return self._guard(bound.run), bindable
+
+    def new_binding(self) -> tuple[Any, Callable[[], None]]:
+        """A binding of the runtime to fill, and the call that runs it; released when the session is reset."""
+        self.compile()
+        binding, run_with_iobinding = self._session.io_binding(), self._session.run_with_iobinding
+        bound = _Bound(lambda: run_with_iobinding(binding), binding)
+        self._bound.append(bound)
+        return binding, self._guard(bound.run)
 
     def _plain(self, inputs: Arrays) -> _Bound:
         names, feed, session = [o.name for o in self.outputs], dict(inputs), self._session

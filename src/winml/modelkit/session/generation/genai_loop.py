@@ -1,0 +1,124 @@
+"""onnxruntime-genai runs the steps: the field's own runtime, on the same files.
+
+Its config is written again for it from what was read here, so that a foreign file cannot choose a library, a provider
+or an option.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from winml.modelkit.core.errors import RequestError, SessionError, UnavailableError
+from winml.modelkit.core.generation import GENAI_CONFIG, make_genai_config, read_decoder_folder
+from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.target import Target
+from winml.modelkit.session.generation.generator import Ids, check_prompt
+from winml.modelkit.worker.scratch import ScratchFolder
+
+PACKAGE = "onnxruntime-genai"
+INSTALL = "`pip install 'winml-modelkit[genai]'`"
+EPS = ("cpu",)
+"""EPs that it is run with here; it has others in packages of its own."""
+
+
+def is_installed() -> bool:
+    return find_spec("onnxruntime_genai") is not None
+
+
+class GenaiGenerator:
+    """A decoder in a session of onnxruntime-genai; sequences of a batch have one length."""
+
+    def __init__(self, folder: str | Path, *, target: Target, section: SessionSection | None = None) -> None:
+        if target.ep not in EPS:
+            raise RequestError(
+                f"onnxruntime-genai is used on {', '.join(EPS)} only, not on {target}",
+                hint="leave the runtime to winml, which runs its own loop there",
+            )
+        self.description = read_decoder_folder(Path(folder))
+        self._library = _import()
+        self._model = self._open(section or SessionSection())
+        self._generator: Any = None
+
+    @property
+    def runtime(self) -> str:
+        return f"onnxruntime-genai {metadata.version(PACKAGE)}"
+
+    @property
+    def context_length(self) -> int:
+        return self.description.context_length
+
+    def _open(self, section: SessionSection) -> Any:
+        described = self.description
+        with ScratchFolder("winml-genai-") as scratch:
+            model = scratch / described.file
+            model.parent.mkdir(parents=True, exist_ok=True)
+            for path in described.model.parent.iterdir():  # external weights lie beside the model
+                if path.is_file() and path.name != GENAI_CONFIG:
+                    _link(path, model.parent / path.name)
+            config = make_genai_config(described, file=described.file, session=_session_options(section))
+            (scratch / GENAI_CONFIG).write_text(json.dumps(config), encoding="utf-8")
+            try:
+                return self._library.Model(self._library.Config(str(scratch)))
+            except Exception as error:
+                raise SessionError(
+                    f"onnxruntime-genai cannot open `{self.description.model}`: {str(error)[:400]}",
+                    hint="`--runtime onnxruntime` runs it in the loop of winml",
+                ) from error
+
+    def start(self, ids: Ids, mask: Ids | None = None, *, new_tokens: int) -> None:
+        found = check_prompt(ids, mask, new_tokens=new_tokens, context_length=self.context_length)
+        if not found.all():
+            raise RequestError(
+                "onnxruntime-genai takes no padding here: sequences of a batch must have one length",
+                hint="`--runtime onnxruntime` takes padding on the left",
+            )
+        length = ids.shape[1] + new_tokens
+        params = self._library.GeneratorParams(self._model)
+        # The least length keeps it going after an end token; when a text has ended is decided by the caller.
+        params.set_search_options(do_sample=False, max_length=length, min_length=length, batch_size=len(ids))
+        self._generator = self._library.Generator(self._model, params)
+        self._generator.append_tokens(ids.astype(np.int32))
+
+    def next(self) -> Ids:
+        if self._generator is None:
+            raise SessionError("`next` was called before `start`")
+        self._generator.generate_next_token()
+        return np.asarray(self._generator.get_next_tokens(), np.int64)
+
+    def close(self) -> None:
+        self._generator = self._model = None
+
+    def __enter__(self) -> GenaiGenerator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _link(path: Path, to: Path) -> None:
+    """The file under another name; without a copy, because weights are large."""
+    try:
+        os.link(path.resolve(), to)
+    except OSError:  # another file system
+        to.symlink_to(path.resolve())
+
+
+def _session_options(section: SessionSection) -> dict[str, Any]:
+    """What the user chose of a session, in the words of genai."""
+    return {} if section.threads is None else {"intra_op_num_threads": section.threads}
+
+
+def _import() -> Any:
+    if not is_installed():
+        raise UnavailableError("running a model by onnxruntime-genai needs the package", hint=INSTALL)
+    import onnxruntime_genai
+
+    onnxruntime_genai.disable_telemetry_events()
+    return onnxruntime_genai

@@ -1,0 +1,232 @@
+"""Our loop over ONNX Runtime: one session, inputs and outputs bound, and a cache that is written in place.
+
+`GroupQueryAttention` reads how long each sequence is from the mask and writes keys and values where they belong, so one
+buffer of the greatest length is both past and present. Other graphs return a longer cache with every step, which
+becomes the past of the next one without being copied.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from winml.modelkit.core.errors import ModelFileError, SessionError
+from winml.modelkit.core.generation import DecoderFolder, read_decoder_folder
+from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.target import Target
+from winml.modelkit.graph.inputs import InputSpec
+from winml.modelkit.graph.outline import outline
+from winml.modelkit.session.generation.generator import Ids, Logits, check_prompt
+from winml.modelkit.session.session import WinMLSession
+
+IN_PLACE = "GroupQueryAttention"
+
+
+class OrtGenerator:
+    """A decoder in one session of ONNX Runtime."""
+
+    def __init__(self, folder: str | Path, *, target: Target, section: SessionSection | None = None) -> None:
+        self.description = read_decoder_folder(Path(folder))
+        types = {node.op_type for node in outline(self.description.model).nodes}
+        self.in_place = IN_PLACE in types
+        """Whether the cache is one buffer that every step writes into."""
+        self.session = WinMLSession(self.description.model, target=target, section=section)
+        self.inputs = {spec.name: spec for spec in self.session.inputs}
+        outputs = {spec.name: spec for spec in self.session.outputs}
+        self.pairs = _find_pairs(self.description, self.inputs, outputs)
+        self._run: _Run | None = None
+
+    @property
+    def runtime(self) -> str:
+        import onnxruntime
+
+        return f"onnxruntime {onnxruntime.__version__}"
+
+    @property
+    def context_length(self) -> int:
+        return self.description.context_length
+
+    def start(self, ids: Ids, mask: Ids | None = None, *, new_tokens: int) -> None:
+        found = check_prompt(ids, mask, new_tokens=new_tokens, context_length=self.context_length)
+        self._run = self._begin(ids, found, new_tokens)
+
+    def next(self) -> Ids:
+        if self._run is None:
+            raise SessionError("`next` was called before `start`")
+        return self._run.next()
+
+    def score(self, ids: Ids, mask: Ids | None = None) -> Logits:
+        """The logits after every token of texts (batch, length, vocabulary); those of padding mean nothing."""
+        found = check_prompt(ids, mask, new_tokens=1, context_length=self.context_length + 1)
+        return self._begin(ids, found, 0).score()
+
+    def _begin(self, ids: Ids, mask: Ids, new_tokens: int) -> _Run:
+        self._run = None
+        self.session.release_bound()  # the cache of the texts before
+        kind = _InPlace if self.in_place else _Growing
+        return kind(self, ids.astype(np.int64), mask, new_tokens)
+
+    def close(self) -> None:
+        self._run = None
+        self.session.close()
+
+    def __enter__(self) -> OrtGenerator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def empty_cache(self, batch: int, length: int) -> dict[str, npt.NDArray[Any]]:
+        """Zeros for every input of the cache."""
+        return {
+            past: np.zeros(self._cache_shape(self.inputs[past], batch, length), self.inputs[past].dtype)
+            for past, _ in self.pairs
+        }
+
+    def _cache_shape(self, spec: InputSpec, batch: int, length: int) -> tuple[int, ...]:
+        """Batch, heads, length, size of a head; the last is not in every graph."""
+        known = dict(zip((1, 3), (self.description.heads, self.description.head_size), strict=True))
+        sizes = [spec.shape[axis] if isinstance(spec.shape[axis], int) else size for axis, size in known.items()]
+        if len(spec.shape) != 4 or not all(isinstance(size, int) for size in sizes):
+            raise ModelFileError(
+                f"input `{spec.name}` has shape {list(spec.shape)}; a cache must be (batch, heads, length, size), with "
+                "heads and size in the graph or in genai_config.json"
+            )
+        return (batch, int(sizes[0] or 0), length, int(sizes[1] or 0))
+
+
+class _Run:
+    """Texts that are being continued."""
+
+    def __init__(self, owner: OrtGenerator, ids: Ids, mask: Ids, new_tokens: int) -> None:
+        self.owner = owner
+        self.ids, self.mask = ids, mask
+        self.lengths: Ids = mask.sum(axis=1)
+        self.binding, self._call = owner.session.new_binding()
+        self.binding.bind_output("logits")
+        self._logits: Logits | None = self._prompt(new_tokens)
+        """Those of the prompt, until its next token is asked for."""
+        self._last: Ids = self._logits[np.arange(len(ids)), self._last_places()].argmax(axis=-1).astype(np.int64)
+
+    def next(self) -> Ids:
+        if self._logits is not None:
+            self._logits = None  # a long prompt has gigabytes of them
+        else:
+            self._last = self._step()[:, -1].argmax(axis=-1).astype(np.int64)
+        return self._last
+
+    def score(self) -> Logits:
+        """The logits after every token of the prompt, where the tokens were given."""
+        assert self._logits is not None
+        return self._logits
+
+    def _prompt(self, new_tokens: int) -> Logits:
+        raise NotImplementedError
+
+    def _step(self) -> Logits:
+        raise NotImplementedError
+
+    def _last_places(self) -> Ids:
+        raise NotImplementedError
+
+    def _run_text(self, ids: Ids, mask: Ids, positions: Ids) -> Logits:
+        # Kept: the binding holds addresses only.
+        self._bound = (np.ascontiguousarray(ids), np.ascontiguousarray(mask), np.ascontiguousarray(positions))
+        names = ("input_ids", "attention_mask", "position_ids")
+        for name, array in zip(names, self._bound, strict=True):
+            if name in self.owner.inputs:
+                self.binding.bind_cpu_input(name, array)
+        self._call()
+        logits: Logits = self.binding.get_outputs()[0].numpy()
+        return logits
+
+
+class _InPlace(_Run):
+    """The cache is one buffer of the greatest length; padding is on the right, because lengths count from the left."""
+
+    def _prompt(self, new_tokens: int) -> Logits:
+        import onnxruntime
+
+        self._steps = 0
+        batch, longest = len(self.ids), int(self.lengths.max())
+        moved = np.zeros((batch, longest), np.int64)
+        for row, length in enumerate(self.lengths):
+            moved[row, :length] = self.ids[row, self.mask[row] > 0]
+        self._cache = self.owner.empty_cache(batch, longest + new_tokens)
+        for past, present in self.owner.pairs:
+            value = onnxruntime.OrtValue.ortvalue_from_numpy(self._cache[past])
+            self.binding.bind_ortvalue_input(past, value)
+            self.binding.bind_ortvalue_output(present, value)
+        places = np.broadcast_to(np.arange(longest), (batch, longest))
+        return self._run_text(moved, (places < self.lengths[:, None]).astype(np.int64), places)
+
+    def _last_places(self) -> Ids:
+        return self.lengths - 1
+
+    def _step(self) -> Logits:
+        if self._steps == 0:
+            self.binding.bind_output("logits")  # its shape is that of the prompt until now; later steps write it again
+        self._steps += 1
+        self.lengths = self.lengths + 1
+        places = np.arange(int(self.lengths.max()))[None]
+        mask = (places < self.lengths[:, None]).astype(np.int64)
+        return self._run_text(self._last[:, None], mask, (self.lengths - 1)[:, None])
+
+    def score(self) -> Logits:
+        found = super().score()
+        placed = np.zeros((*self.ids.shape, found.shape[-1]), found.dtype)
+        for row, length in enumerate(self.lengths):
+            placed[row, self.mask[row] > 0] = found[row, :length]
+        return placed
+
+
+class _Growing(_Run):
+    """Every step returns a longer cache; padding stays on the left, and the mask hides it."""
+
+    def _prompt(self, new_tokens: int) -> Logits:
+        import onnxruntime
+
+        self._positions: Ids = np.maximum(np.cumsum(self.mask, axis=1) - 1, 0)
+        self._empty = self.owner.empty_cache(len(self.ids), 0)
+        for past, present in self.owner.pairs:
+            self.binding.bind_ortvalue_input(past, onnxruntime.OrtValue.ortvalue_from_numpy(self._empty[past]))
+            self.binding.bind_output(present)
+        return self._run_text(self.ids, self.mask, self._positions)
+
+    def _last_places(self) -> Ids:
+        return np.full(len(self.ids), self.ids.shape[1] - 1)
+
+    def _step(self) -> Logits:
+        made = self.binding.get_outputs()[1:]
+        self.binding.bind_output("logits")  # its shape is another one
+        for (past, present), value in zip(self.owner.pairs, made, strict=True):
+            self.binding.bind_ortvalue_input(past, value)
+            self.binding.bind_output(present)
+        self.mask = np.concatenate([self.mask, np.ones((len(self.ids), 1), np.int64)], axis=1)
+        self._positions = self._positions[:, -1:] + 1
+        return self._run_text(self._last[:, None], self.mask, self._positions)
+
+
+def _find_pairs(
+    folder: DecoderFolder, inputs: dict[str, InputSpec], outputs: dict[str, InputSpec]
+) -> list[tuple[str, str]]:
+    """The cache of the graph; an error where it is not the one that the folder describes."""
+    pairs = folder.past_pairs()
+    for name, where, known in [
+        *(("logits", "output", outputs),),
+        *(("input_ids", "input", inputs),),
+        *((past, "input", inputs) for past, _ in pairs),
+        *((present, "output", outputs) for _, present in pairs),
+    ]:
+        if name not in known:
+            raise ModelFileError(
+                f"`{folder.model}` has no {where} `{name}`, which its genai_config.json names",
+                hint="a decoder without a past cannot continue a text step by step; build the model again",
+            )
+    others = sorted(set(inputs) - {"input_ids", "attention_mask", "position_ids", *(past for past, _ in pairs)})
+    if others:
+        raise ModelFileError(f"`{folder.model}` takes `{others[0]}`, which a loop over tokens does not have")
+    return pairs
