@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import sys
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -63,7 +65,7 @@ class GenaiGenerator:
                 if path.is_file() and path.name != GENAI_CONFIG:
                     _link(path, model.parent / path.name)
             config = make_genai_config(described, file=described.file, session=_session_options(section))
-            (scratch / GENAI_CONFIG).write_text(json.dumps(config), encoding="utf-8")
+            (scratch / GENAI_CONFIG).write_text(json.dumps(config), encoding="utf-8", newline="\n")
             try:
                 return self._library.Model(self._library.Config(str(scratch)))
             except Exception as error:
@@ -103,11 +105,14 @@ class GenaiGenerator:
 
 
 def _link(path: Path, to: Path) -> None:
-    """The file under another name; without a copy, because weights are large."""
+    """The file under another name; without a copy where possible, because weights are large."""
     try:
         os.link(path.resolve(), to)
     except OSError:  # another file system
-        to.symlink_to(path.resolve())
+        if sys.platform == "win32":
+            shutil.copyfile(path, to)
+        else:
+            to.symlink_to(path.resolve())
 
 
 def _session_options(section: SessionSection) -> dict[str, Any]:
