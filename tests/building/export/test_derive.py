@@ -30,7 +30,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "model_type": "layoutlm", **TEXT, "type_vocab_size": 2, "max_2d_position_embeddings": 50
     },
     "BertForMultipleChoice": {"model_type": "bert", **TEXT, "type_vocab_size": 2},
-    "GraniteForCausalLM": {"model_type": "granite", **TEXT, "num_key_value_heads": 2},
+    "CohereForCausalLM": {"model_type": "cohere", **TEXT, "num_key_value_heads": 2},
     "TimesformerForVideoClassification": {
         "model_type": "timesformer", "image_size": 16, "patch_size": 8, "num_frames": 3, "hidden_size": 16,
         "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32,
@@ -95,7 +95,7 @@ def shapes(found: InputDerivation, part: str = "model") -> dict[str, tuple[int |
                 "token_type_ids": ("batch", "choices", "sequence"),
             },
         ),
-        ("GraniteForCausalLM", {"input_ids": ("batch", "sequence"), "attention_mask": ("batch", "sequence")}),
+        ("CohereForCausalLM", {"input_ids": ("batch", "sequence"), "attention_mask": ("batch", "sequence")}),
         ("TimesformerForVideoClassification", {"pixel_values": ("batch", 3, 3, 16, 16)}),
         ("PatchTSTForPrediction", {"past_values": ("batch", 24, 3), "past_observed_mask": ("batch", 24, 3)}),
         ("Wav2Vec2BertForCTC", {"input_features": ("batch", "frames", 20)}),
@@ -160,7 +160,7 @@ def test_an_input_of_an_unknown_name_is_named(worker: Worker, tmp_path: Path) ->
 
 
 def test_a_config_of_half_precision_without_weights_is_tried_in_full(worker: Worker, tmp_path: Path) -> None:
-    found = derive(worker, write(tmp_path / "m", "GraniteForCausalLM", dtype="bfloat16"))
+    found = derive(worker, write(tmp_path / "m", "CohereForCausalLM", dtype="bfloat16"))
     assert list(shapes(found)) == ["input_ids", "attention_mask"]
 
 
@@ -193,7 +193,7 @@ def test_an_invalid_processor_file_is_named(worker: Worker, tmp_path: Path) -> N
 
 
 def test_a_derivation_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    located = Located(write(tmp_path / "m", "GraniteForCausalLM"), "granite")
+    located = Located(write(tmp_path / "m", "CohereForCausalLM"), "cohere")
     cache = Cache(tmp_path / "cache")
     first = exported.find_derivation(located, ExportOptions(), cache)
     monkeypatch.setattr(exported, "Worker", None)
@@ -204,9 +204,9 @@ def test_a_derivation_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_table_or_a_user_that_names_the_inputs_is_not_second_guessed(tmp_path: Path) -> None:
     bert = Located(write(tmp_path / "b", "BertForSequenceClassification", model_type="bert", **TEXT), "bert")
     assert exported.find_derivation(bert, ExportOptions()) is None
-    granite = Located(write(tmp_path / "g", "GraniteForCausalLM"), "granite")
+    cohere = Located(write(tmp_path / "g", "CohereForCausalLM"), "cohere")
     specs = {"input_ids": {"dtype": "int64", "shape": ["batch", "sequence"], "low": 1, "high": 9}}
-    assert exported.find_derivation(granite, ExportOptions(input_specs=specs)) is None
+    assert exported.find_derivation(cohere, ExportOptions(input_specs=specs)) is None
 
 
 def test_a_config_without_a_type_is_refused_before_anything_is_started(tmp_path: Path) -> None:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from winml.modelkit.building import exported as exports
 from winml.modelkit.building import weight_range
+from winml.modelkit.building.export import families, genai
 from winml.modelkit.building.export import resolve as export
-from winml.modelkit.building.export.families import WHOLE
+from winml.modelkit.building.export.families import DECODER, WHOLE
+from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.export.resolve import ExportOptions
 from winml.modelkit.building.export.table import NPU_OPSET
 from winml.modelkit.building.exported import ExportPlan
@@ -41,6 +43,9 @@ from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.graph.signature import Signature, read_signature
 from winml.modelkit.graph.sizes import match_sizes, open_dims, quote
 from winml.modelkit.worker.client import Worker
+
+_IN_PLACE = ("cpu", "cuda", "dml", "webgpu")
+"""EPs with `GroupQueryAttention`, which the builder of onnxruntime-genai writes; others get plain operators."""
 
 PRELOAD = ("winml.modelkit.graph.source",)
 
@@ -197,8 +202,19 @@ def _plan_export(request: ConfigRequest, planned: Planned, *, weights: bool) -> 
     chosen = replace(request.export, opset=request.opset)
     located = exports.locate(ref, weights=weights, code=chosen.trust_remote_code)
     derived = exports.find_derivation(located, chosen)
-    section = export.resolve(located.folder, chosen, chosen.part or WHOLE, derived)
+    part = chosen.part or (DECODER if is_one_decoder(request, located.folder, planned) else WHOLE)
+    if part == DECODER and chosen.exporter is None and planned.target.ep not in _IN_PLACE:
+        chosen = replace(chosen, exporter="transformers")
+    section = export.resolve(located.folder, chosen, part, derived)
     return ExportPlan(located, section, chosen.trust_remote_code)
+
+
+def is_one_decoder(request: ConfigRequest, folder: ModelFolder, planned: Planned | None = None) -> bool:
+    """Whether a model is built as one graph with a cache; a device with fixed shapes needs one for every length."""
+    chosen = request.export
+    if chosen.part is not None or not families.has_decoder(folder.family, export.task_of(folder, chosen.task)):
+        return False
+    return (planned or targets.plan(request.target, request.ep, request.device)).target.device != "npu"
 
 
 def fit_export(made: MadeConfig, model: Path) -> MadeConfig:
@@ -239,7 +255,8 @@ def _session(request: ConfigRequest, built: SessionSection, planned: Planned) ->
 def _optimize(
     request: ConfigRequest, planned: Planned, dims: dict[str, int], exporting: ExportPlan | None
 ) -> tuple[OptimizeSection | None, tuple[str, ...]]:
-    if request.optimize:
+    fused = exporting is not None and exporting.section.exporter == genai.EXPORTER
+    if request.optimize and not (fused and request.level is None and not request.enable and not dims):
         section = optimize.resolve(
             level=request.level,
             enable=request.enable,
@@ -249,6 +266,8 @@ def _optimize(
         )
         return replace(section, fixed_dims=dims), ()
     opset = request.opset if exporting is None else None
+    if request.optimize:
+        return None, ("the exporter fused the graph already; no pass runs (`--level` or `--enable` runs some)",)
     for option, given in (("--level", request.level), ("--enable", request.enable), ("--opset", opset)):
         if given:
             raise RequestError(f"`{option}` and `--no-optimize` cannot be combined")

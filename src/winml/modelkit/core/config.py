@@ -14,7 +14,7 @@ from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.measurement import SessionSection, check_session
 from winml.modelkit.core.trust import OptionGate
-from winml.modelkit.core.values import AtLeast, AtMost, Between, Names, OneOf, Ordered, Text
+from winml.modelkit.core.values import AtLeast, AtMost, Between, Names, OneOf, Ordered, Text, key
 
 SCHEMA: Final = "winml/build-config/1"
 
@@ -87,7 +87,7 @@ class ExportSection:
     task: Text
     part: Text = "model"
     """Which part of a composite model; `model` is the whole."""
-    exporter: Annotated[str, OneOf(("transformers", "legacy"))] = "transformers"
+    exporter: Annotated[str, OneOf(("transformers", "legacy", "genai"))] = "transformers"
     opset: Annotated[int, AtLeast(17), AtMost(24)] = 20
     attention: Annotated[str, OneOf(("eager", "sdpa"))] = "eager"
     """How attention is traced; `eager` gives the smaller graph."""
@@ -142,6 +142,10 @@ class QuantizeSection:
     exclude_nodes: Names = ()
     block_size: Annotated[int, AtLeast(16), AtMost(1024)] | None = None
     """Weights that share a scale, for `weight_only`."""
+    block_method: Annotated[str, OneOf(("rtn", "hqq", "k_quant"))] | None = key(omit=True)
+    """How scales of blocks are found, for `weight_only`; null rounds to the nearest (`rtn`)."""
+    block_compute: Annotated[str, OneOf(("float32", "int8"))] | None = key(omit=True)
+    """What activations are multiplied in, for `weight_only`; null is float32, int8 is faster."""
     keep_io_types: bool = True
     """With `fp16`: inputs and outputs stay float32."""
     calibration: DataSection | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from winml.modelkit.building.export import resolve
+from winml.modelkit.building.export import genai, resolve
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.core.config import ExportSection
 from winml.modelkit.core.errors import ModelkitError
@@ -14,9 +14,16 @@ _LEGACY = "legacy"
 
 
 def list_attempts(section: ExportSection, folder: ModelFolder) -> Iterator[ExportSection]:
-    """The section, then what asks for less: the batch open alone, every axis fixed, the legacy exporter."""
+    """The section, then what asks for less: the batch open alone, every axis fixed, the legacy exporter.
+
+    A decoder that onnxruntime-genai's builder does not build, or builds otherwise than PyTorch computes it, is traced.
+    """
     yield section
     if not section.fall_back:
+        return
+    if section.exporter == genai.EXPORTER:
+        options = resolve.ExportOptions(task=section.task, exporter="transformers", seed=section.seed)
+        yield replace(resolve.resolve(folder, options, section.part), verify=section.verify)
         return
     sizes = resolve.npu_sizes(folder, section)
     others = [axis for axis in section.sizes if not axis.endswith("batch")]

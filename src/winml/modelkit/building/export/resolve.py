@@ -8,9 +8,9 @@ from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any
 
-from winml.modelkit.building.export import families, signature
+from winml.modelkit.building.export import families, genai, signature
 from winml.modelkit.building.export.derivation import InputDerivation
-from winml.modelkit.building.export.families import WHOLE
+from winml.modelkit.building.export.families import DECODER, WHOLE
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.export.table import DEFAULT_OPSET, OPSETS
 from winml.modelkit.core.config import RANDOM, DataSection, ExportSection, InputSection
@@ -92,17 +92,22 @@ def resolve(
         usual = ()
     else:
         usual = signature.inputs_of(folder, folder.require_family(), task, part)
+    exporter = _choose_exporter(folder, options, part)
+    if exporter == genai.EXPORTER:
+        usual, opset = genai.fit_inputs(usual), genai.OPSET
     named = _apply_specs(usual, options.input_specs)
     tried = {} if derived is None else dict(derived.find_part(part).fixed_sizes)
     opened = ExportSection(task=task, inputs=named, sizes=_sizes(folder, named, usual), fixed_sizes=tried)
     inputs = _apply_shapes(named, options, npu_sizes(folder, opened))
     sizes = _sizes(folder, inputs, usual)
+    if exporter == genai.EXPORTER:
+        sizes |= genai.SIZES
     if derived is not None:
         sizes |= {axis: size for axis, size in derived.find_part(part).sizes.items() if axis in sizes}
     return ExportSection(
         task=task,
         part=part,
-        exporter=options.exporter or "transformers",
+        exporter=exporter,
         opset=opset,
         inputs=inputs,
         sizes=sizes,
@@ -113,6 +118,20 @@ def resolve(
         seed=options.seed,
         verify=options.verify,
     )
+
+
+def _choose_exporter(folder: ModelFolder, options: ExportOptions, part: str) -> str:
+    """The exporter that was asked for; otherwise onnxruntime-genai's builder for a decoder that it knows."""
+    fits = part == DECODER and genai.covers(folder)
+    if options.exporter == genai.EXPORTER and not fits:
+        raise RequestError(
+            f"onnxruntime-genai's builder does not make part `{part}` of {folder.architecture}",
+            hint="`--exporter transformers` traces any part of a model",
+        )
+    asked = options.opset is not None or options.shapes or options.dynamic_axes is not None or options.input_specs
+    if options.exporter is None and fits and not asked and genai.is_installed():
+        return genai.EXPORTER
+    return options.exporter or "transformers"
 
 
 def refuse_remote_code(folder: ModelFolder, *, trust_remote_code: bool) -> None:

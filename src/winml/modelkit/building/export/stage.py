@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from winml.modelkit.building.events import ExportStep
-from winml.modelkit.building.export import attempts, resolve, samples
-from winml.modelkit.building.export.families import WHOLE
+from winml.modelkit.building.export import attempts, genai, resolve, samples
+from winml.modelkit.building.export.families import DECODER, WHOLE
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.export.loading import library, load
 from winml.modelkit.building.export.nearest import name_nearest
@@ -70,22 +70,16 @@ class _Export:
         raise name_nearest(first, ModelFolder(self.folder).config) if self.section.derived else first
 
     def _try(self, wanted: ExportSection, output: Path, fallbacks: tuple[str, ...]) -> ExportMetadata:
-        import torch
-
-        from winml.modelkit.building.export import finalize, tracing
+        from winml.modelkit.building.export import finalize
 
         started = time.monotonic()
-        self._tell("load")
-        part = self._part(self.section.attention)
-        section = self._fitting(part, wanted)
-        arrays = samples.make_samples(section, section.sizes, seed=section.seed)
-        self._tell("trace")
-        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-        traced = tracing.trace_part(part, tensors, section)
-        architecture = type(part.model).__name__
-        parameters = sum(p.numel() for p in part.model.parameters())
-        del part  # tracing may change it, and a large model does not fit in memory twice
-        finished = finalize.finalize_model(traced, section)
+        if wanted.exporter == genai.EXPORTER:
+            self._tell("trace")
+            section, finished = wanted, genai.build(self.folder, wanted)
+            described = ModelFolder(self.folder)
+            architecture, parameters = described.architecture or "", described.weights().parameters
+        else:
+            section, finished, architecture, parameters = self._trace(wanted)
         sizes = resolve.npu_sizes(ModelFolder(self.folder), section)
         finalize.note_sizes(finished, sizes, resolve.value_ranges(section))
         written = files.save(finished, output)
@@ -116,6 +110,24 @@ class _Export:
                 *(() if section.verify else ("outputs were not compared with PyTorch: `--no-verify`",)),
             ),
         )
+
+    def _trace(self, wanted: ExportSection) -> tuple[ExportSection, Any, str, int | None]:
+        """The section as far as the model has its inputs, the traced model, its class and how many weights it has."""
+        import torch
+
+        from winml.modelkit.building.export import finalize, tracing
+
+        self._tell("load")
+        part = self._part(self.section.attention)
+        section = self._fitting(part, wanted)
+        arrays = samples.make_samples(section, section.sizes, seed=section.seed)
+        self._tell("trace")
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        traced = tracing.trace_part(part, tensors, section)
+        architecture = type(part.model).__name__
+        parameters = sum(p.numel() for p in part.model.parameters())
+        del part  # tracing may change it, and a large model does not fit in memory twice
+        return section, finalize.finalize_model(traced, section), architecture, parameters
 
     def _attention_note(self) -> list[str]:
         named = ModelFolder(self.folder).foreign_attention
@@ -159,7 +171,13 @@ class _Export:
         if not section.verify:
             return ParityNotRun(reason="`--no-verify`")
         self._tell("compare")
-        return parity.check_parity(output, self._part(None), section)
+        reference = self._part(None)
+        found = parity.check_parity(output, reference, section)
+        if section.part != DECODER:
+            return found
+        from winml.modelkit.building.export.token_parity import compare_tokens
+
+        return replace(found, tokens=compare_tokens(output, ModelFolder(self.folder), reference.model, section.seed))
 
 
 def _opset_of(output: Path, section: ExportSection) -> int:

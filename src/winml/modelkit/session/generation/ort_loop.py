@@ -28,8 +28,10 @@ IN_PLACE = "GroupQueryAttention"
 class OrtGenerator:
     """A decoder in one session of ONNX Runtime."""
 
-    def __init__(self, folder: str | Path, *, target: Target, section: SessionSection | None = None) -> None:
-        self.description = read_decoder_folder(Path(folder))
+    def __init__(
+        self, folder: str | Path | DecoderFolder, *, target: Target, section: SessionSection | None = None
+    ) -> None:
+        self.description = folder if isinstance(folder, DecoderFolder) else read_decoder_folder(Path(folder))
         types = {node.op_type for node in outline(self.description.model).nodes}
         self.in_place = IN_PLACE in types
         """Whether the cache is one buffer that every step writes into."""
