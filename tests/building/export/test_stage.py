@@ -272,3 +272,20 @@ def test_weights_that_are_none_are_an_invalid_model(exports: Exports, content: b
     with pytest.raises(ModelFileError, match="cannot be loaded: "):
         exports.export("bert")
     assert not Path("ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "exporter"),
+    [("qwen2", "genai"), pytest.param("qwen2", "transformers", marks=pytest.mark.slow), ("gpt2", "transformers")],
+)
+def test_a_decoder_is_one_graph_whose_tokens_are_those_of_pytorch(name: str, exporter: str, exports: Exports) -> None:
+    if exporter == "genai":
+        pytest.importorskip("onnxruntime_genai", reason="the extra `genai` is not installed")
+    path, report = exports.export(name, "decoder", exporter=exporter)
+    assert report["exporter"] == exporter
+    assert not report["warnings"]
+    tokens = report["parity"]["tokens"]
+    assert tokens["equal"] == tokens["prompts"] * tokens["tokens"] > 40
+    types = {node.op_type for node in onnx.load(path).graph.node}
+    assert ("GroupQueryAttention" in types) == (exporter == "genai")
+    assert shapes(onnx.load(path))["past_key_values.0.key"][2] == "past"
