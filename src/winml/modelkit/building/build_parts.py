@@ -50,7 +50,8 @@ def parts_of(request: BuildRequest, on_event: OnEvent = ignore) -> tuple[str, ..
         return (WHOLE,)
     chosen = request.config.export
     located = exported.locate(ref, weights=False, code=chosen.trust_remote_code, on_event=on_event)
-    return resolve.parts_of(located.folder, chosen, exported.find_derivation(located, chosen, on_event=on_event))
+    derived = exported.find_derivation(located, chosen, on_event=on_event, timeout_s=request.timeout_s)
+    return resolve.parts_of(located.folder, chosen, derived)
 
 
 def _build_parts(request: BuildRequest, parts: tuple[str, ...], on_event: OnEvent) -> BuildPartsResult:

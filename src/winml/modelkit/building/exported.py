@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from importlib import metadata
 from pathlib import Path
@@ -17,6 +17,7 @@ from winml.modelkit.building.export.folder import ModelFolder, Weights
 from winml.modelkit.building.export.resolve import (
     ExportOptions,
     is_derived,
+    parts_of,
     refuse_remote_code,
     resolve,
     signature_of,
@@ -82,6 +83,7 @@ class Exporting:
     on_event: OnEvent = ignore
     rebuild: bool = False
     timeout_s: float | None = None
+    start: Callable[[], Worker] = warm.start
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,7 @@ def find_derivation(
     cache: Cache | None = None,
     on_event: OnEvent = ignore,
     timeout_s: float | None = None,
+    start: Callable[[], Worker] = warm.start_class,
 ) -> InputDerivation | None:
     """The inputs of a model that is in no table, from the cache or from a worker that runs its class; None for others.
 
@@ -158,7 +161,7 @@ def find_derivation(
         args = {"folder": folder.path, "task": task, "trust_remote_code": options.trust_remote_code}
         started = time.monotonic()
         on_event(StageStarted(key.stage, hit=False))
-        with Worker() as worker:
+        with start() as worker:
             what = "deriving the inputs of the model"
             found = worker.ask(InputDerivation, "stages.derive", args, timeout_s=timeout_s, what=what)
         on_event(StageDone(key.stage, hit=False, seconds=time.monotonic() - started))
@@ -177,7 +180,7 @@ def run_export(plan: ExportPlan, exporting: Exporting) -> Exported:
     pipeline = Pipeline(
         source,
         cache=exporting.cache,
-        start=warm.start,
+        start=exporting.start,
         on_event=exporting.on_event,
         rebuild=exporting.rebuild,
         timeout_s=exporting.timeout_s,
@@ -191,8 +194,18 @@ def export_whole(ref: ModelRef, exporting: Exporting) -> Exported:
     """The whole of a model that a command wants to run, exported for the task that it was saved for."""
     located = locate(ref, on_event=exporting.on_event)
     options = ExportOptions(task=ref.task)
-    derived = find_derivation(located, options, exporting.cache, exporting.on_event)
+    derived = find_derivation(located, options, exporting.cache, exporting.on_event, exporting.timeout_s)
     return run_export(ExportPlan(located, resolve(located.folder, options, derived=derived)), exporting)
+
+
+def export_parts(ref: ModelRef, options: ExportOptions, exporting: Exporting) -> None:
+    """Put the export of every part of a model into the cache, where builds for any target find it."""
+    located = locate(ref, on_event=exporting.on_event)
+    derived = find_derivation(
+        located, options, exporting.cache, exporting.on_event, exporting.timeout_s, exporting.start
+    )
+    for part in parts_of(located.folder, options, derived):
+        run_export(ExportPlan(located, resolve(located.folder, options, part, derived)), exporting)
 
 
 def _libraries() -> dict[str, str]:
