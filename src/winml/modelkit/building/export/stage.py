@@ -87,7 +87,7 @@ class _Export:
         del part  # tracing may change it, and a large model does not fit in memory twice
         finished = finalize.finalize_model(traced, section)
         sizes = resolve.npu_sizes(ModelFolder(self.folder), section)
-        finalize.note_sizes(finished, sizes, resolve.value_ranges(section))
+        finalize.note_sizes(finished, sizes, resolve.value_ranges(section), resolve.placeholders_of(section))
         written = files.save(finished, output)
         exported = time.monotonic() - started
         parity = self._parity(output, section)
