@@ -40,6 +40,10 @@ EXAMPLE = "my_metric.py:score"
 _CONTRACT = "it gets (outputs, sample) and returns a number or a dict of numbers; see docs/evaluate.md"
 
 
+class MetricError(RequestError):
+    """The user's function raised, or returned what is no score, for outputs of a model."""
+
+
 @dataclass(frozen=True)
 class CustomMetric:
     """A function of the user's, and what it says about itself by its attributes."""
@@ -227,7 +231,7 @@ def _call(metric: CustomMetric, function: Callable[..., Any], args: tuple[Any, .
         file = inspect.unwrap(function).__code__.co_filename if inspect.isroutine(function) else metric.source.file
         line = _line_of(error, file)
         said = f"`{metric.source.function}`{f' of `{metric.source.file}`' if metric.source.file else ''}{line}"
-        raise RequestError(
+        raise MetricError(
             f"{said} raised {_describe_error(error)} for {where}",
             hint=f"a metric: {_CONTRACT}" if isinstance(error, TypeError) else None,
         ) from error
@@ -242,11 +246,11 @@ def _read_scores(
     else:
         found = {metric.name: _read_number(metric, value, where)}
     if not found or not all(isinstance(name, str) and name for name in found):
-        raise RequestError(
+        raise MetricError(
             f"{metric.place} returned {_show(value)} {where}, which names no number", hint=f"a metric: {_CONTRACT}"
         )
     if before and found.keys() != before[0].keys():
-        raise RequestError(
+        raise MetricError(
             f"{metric.place} returned numbers called {', '.join(found)} {where}, and {', '.join(before[0])} for the "
             "samples before",
             hint="return the same names for every sample",
@@ -260,12 +264,12 @@ def _read_number(metric: CustomMetric, value: Any, where: str, name: str | None 
         value = item()  # a number of numpy
     what = f" as `{name}`" if name is not None else ""
     if not isinstance(value, numbers.Real):
-        raise RequestError(
+        raise MetricError(
             f"{metric.place} returned {_show(value)}{what} {where}, not a number", hint=f"a metric: {_CONTRACT}"
         )
     number = float(value)
     if not math.isfinite(number):
-        raise RequestError(
+        raise MetricError(
             f"{metric.place} returned {number}{what} {where}",
             hint="return the worst score where outputs cannot be judged: a mean with NaN says nothing",
         )
@@ -279,7 +283,7 @@ def _take_prediction(metric: CustomMetric, value: Any, where: str) -> Any:
     found: Any = value.get(PREDICTION)
     plain: Any = found.tolist() if hasattr(found, "tolist") else found  # a value of numpy
     if not _is_plain(plain):
-        raise RequestError(
+        raise MetricError(
             f"{metric.place} returned {_show(found)} as `{PREDICTION}` for {where}",
             hint="a prediction is text, a number, or a list or dict of them",
         )
@@ -301,7 +305,7 @@ def _totals(metric: CustomMetric, records: Sequence[Any]) -> dict[str, float | N
     value = _call(metric, metric.total, (list(records),), where)
     named = value if isinstance(value, Mapping) else {metric.name: value}
     if not named or not all(isinstance(name, str) and name for name in named):
-        raise RequestError(f"`total` of {metric.place} returned {_show(value)} for {where}, which names no number")
+        raise MetricError(f"`total` of {metric.place} returned {_show(value)} for {where}, which names no number")
     return {
         name: None if one is None else _read_number(metric, one, f"by its `total` for {where}", name)
         for name, one in named.items()
