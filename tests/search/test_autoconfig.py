@@ -12,9 +12,9 @@ from winml.modelkit import __version__
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.events import ignore
+from winml.modelkit.core.metric_source import MetricSource
 from winml.modelkit.core.target import Target
 from winml.modelkit.evaluation.custom_metric import make_metric
-from winml.modelkit.evaluation.report import MetricSource
 from winml.modelkit.graph.input_settings import InputSettings
 from winml.modelkit.search.autoconfig import autoconfig
 from winml.modelkit.search.prepare import AutoconfigRequest

@@ -10,9 +10,9 @@ from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.events import ignore
 from winml.modelkit.core.location import knowledge_root
+from winml.modelkit.core.metric_source import MetricSource
 from winml.modelkit.ep.probing import resolve
 from winml.modelkit.evaluation.custom_metric import make_metric
-from winml.modelkit.evaluation.report import MetricSource
 from winml.modelkit.knowledge import rules
 from winml.modelkit.knowledge.findings import Knowledge
 from winml.modelkit.search.prepare import AutoconfigRequest, check_request, measuring_notes, prepare

@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, ModelkitError, RequestError, UnavailableError
+from winml.modelkit.core.metric_source import MetricSource
 from winml.modelkit.core.suggest import did_you_mean, near_path
 from winml.modelkit.evaluation.corpus import Records
 from winml.modelkit.evaluation.metrics import Metric
-from winml.modelkit.evaluation.report import MetricSource, RunReport
+from winml.modelkit.evaluation.report import RunReport
 from winml.modelkit.store import digest
 
 if TYPE_CHECKING:
@@ -38,10 +39,6 @@ PREDICTION = "prediction"
 RECORDS = "records"
 EXAMPLE = "my_metric.py:score"
 _CONTRACT = "it gets (outputs, sample) and returns a number or a dict of numbers; see docs/evaluate.md"
-
-
-class MetricError(RequestError):
-    """The user's function raised, or returned what is no score, for outputs of a model."""
 
 
 @dataclass(frozen=True)
@@ -231,7 +228,7 @@ def _call(metric: CustomMetric, function: Callable[..., Any], args: tuple[Any, .
         file = inspect.unwrap(function).__code__.co_filename if inspect.isroutine(function) else metric.source.file
         line = _line_of(error, file)
         said = f"`{metric.source.function}`{f' of `{metric.source.file}`' if metric.source.file else ''}{line}"
-        raise MetricError(
+        raise RequestError(
             f"{said} raised {_describe_error(error)} for {where}",
             hint=f"a metric: {_CONTRACT}" if isinstance(error, TypeError) else None,
         ) from error
@@ -246,11 +243,11 @@ def _read_scores(
     else:
         found = {metric.name: _read_number(metric, value, where)}
     if not found or not all(isinstance(name, str) and name for name in found):
-        raise MetricError(
+        raise RequestError(
             f"{metric.place} returned {_show(value)} {where}, which names no number", hint=f"a metric: {_CONTRACT}"
         )
     if before and found.keys() != before[0].keys():
-        raise MetricError(
+        raise RequestError(
             f"{metric.place} returned numbers called {', '.join(found)} {where}, and {', '.join(before[0])} for the "
             "samples before",
             hint="return the same names for every sample",
@@ -264,12 +261,12 @@ def _read_number(metric: CustomMetric, value: Any, where: str, name: str | None 
         value = item()  # a number of numpy
     what = f" as `{name}`" if name is not None else ""
     if not isinstance(value, numbers.Real):
-        raise MetricError(
+        raise RequestError(
             f"{metric.place} returned {_show(value)}{what} {where}, not a number", hint=f"a metric: {_CONTRACT}"
         )
     number = float(value)
     if not math.isfinite(number):
-        raise MetricError(
+        raise RequestError(
             f"{metric.place} returned {number}{what} {where}",
             hint="return the worst score where outputs cannot be judged: a mean with NaN says nothing",
         )
@@ -283,7 +280,7 @@ def _take_prediction(metric: CustomMetric, value: Any, where: str) -> Any:
     found: Any = value.get(PREDICTION)
     plain: Any = found.tolist() if hasattr(found, "tolist") else found  # a value of numpy
     if not _is_plain(plain):
-        raise MetricError(
+        raise RequestError(
             f"{metric.place} returned {_show(found)} as `{PREDICTION}` for {where}",
             hint="a prediction is text, a number, or a list or dict of them",
         )
@@ -305,7 +302,7 @@ def _totals(metric: CustomMetric, records: Sequence[Any]) -> dict[str, float | N
     value = _call(metric, metric.total, (list(records),), where)
     named = value if isinstance(value, Mapping) else {metric.name: value}
     if not named or not all(isinstance(name, str) and name for name in named):
-        raise MetricError(f"`total` of {metric.place} returned {_show(value)} for {where}, which names no number")
+        raise RequestError(f"`total` of {metric.place} returned {_show(value)} for {where}, which names no number")
     return {
         name: None if one is None else _read_number(metric, one, f"by its `total` for {where}", name)
         for name, one in named.items()

@@ -12,8 +12,8 @@ from winml.modelkit.building.build import BuildRequest, build
 from winml.modelkit.building.proof.proof import ON_TARGET, LeastAgreement, Proof
 from winml.modelkit.core.errors import Interrupted, ModelkitError, RequestError, RunFailedError
 from winml.modelkit.core.events import Event, OnEvent, TargetChosen
+from winml.modelkit.core.metric_source import MetricSource
 from winml.modelkit.evaluation.custom_metric import CustomMetric
-from winml.modelkit.evaluation.report import MetricSource
 from winml.modelkit.measuring.protocols import PROTOCOLS
 from winml.modelkit.search.events import DeliveryStarted, SearchPlanned
 from winml.modelkit.search.evidence import apply_evidence, ask_target

@@ -10,8 +10,8 @@ from typing import Literal
 
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.dataclass import dataclass
-from winml.modelkit.core.errors import CheckFailed, DataError, RunFailedError
-from winml.modelkit.evaluation.custom_metric import CustomMetric, MetricError
+from winml.modelkit.core.errors import CheckFailed, DataError, RequestError, RunFailedError
+from winml.modelkit.evaluation.custom_metric import CustomMetric
 from winml.modelkit.evaluation.distance_report import DistanceReport
 from winml.modelkit.evaluation.evaluate import absolute_options, measure_distance, score_run
 from winml.modelkit.evaluation.metrics import check_direction
@@ -104,6 +104,10 @@ class GateRequest:
         return f"{describe_limits(self.limits)} on `{self.data.source}`"
 
 
+class _NotScored(Exception):
+    """The user's function has no score for what a config gives; the message is its own."""
+
+
 class Gate:
     """Runs configs on the data on their target; the given model runs once and is kept as the reference."""
 
@@ -158,8 +162,8 @@ class Gate:
         assert reference is not None
         try:
             side = self._run(spec, max(HANG_S, HANG_FACTOR * self._reference_s))
-        except MetricError as error:  # it scored the given model, so what it cannot score is this config's
-            return GateAnswer(False, error.message)
+        except _NotScored as error:
+            return GateAnswer(False, str(error))
         distance = measure_distance(side, reference)
         result = make_result(self._request.judging, side, reference, distance, ())
         agreement = _agreement(distance)
@@ -193,7 +197,15 @@ class Gate:
         if not report.predictions:
             raise DataError(f"`{self._request.data.source}` has no samples")
         if self._request.custom is not None:
-            report = score_run(self._request.custom, report, args, saved)
+            try:
+                report = score_run(self._request.custom, report, args, saved)
+            except DataError:
+                raise
+            except RequestError as error:
+                if self._reference is None:
+                    raise
+                # It scored the given model, so what it cannot score is this config's.
+                raise _NotScored(error.message) from error
         return Side(spec.label, spec.arm.target, report, saved)
 
     def _accuracy(self, result: EvalResult, *, agreement: float | None) -> Accuracy:

@@ -11,11 +11,11 @@ from winml.modelkit import __version__
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, RequestError
+from winml.modelkit.core.metric_source import MetricSource
 from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import key, to_json
 from winml.modelkit.core.verdict import Verdict
-from winml.modelkit.evaluation.report import MetricSource
 from winml.modelkit.graph.input_settings import InputSettings
 from winml.modelkit.search.space import ConfigJSON, Option, trial_id
 from winml.modelkit.search.strategy import Confirmation, State

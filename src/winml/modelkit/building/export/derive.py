@@ -218,7 +218,8 @@ class _Search:
             inputs = tuple(replace(e, placeholders=words) if e.name == "input_ids" else e for e in inputs)
             found = _Found(inputs, {**self._sizes(inputs), "sequence": count + signature.SIZES["sequence"]})
             if self._accepts(part, found):
-                note = f"an image takes {count} words of the text: input_ids begin with {count} times {word}"
+                words_of = "1 word" if count == 1 else f"{count} words"
+                note = f"an image takes {words_of} of the text: input_ids begin with as many of id {word}"
                 return replace(found, notes=(note,))
         return None
 
