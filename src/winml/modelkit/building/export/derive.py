@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from winml.modelkit.building.export import resolve, samples, signature
 from winml.modelkit.building.export.candidates import Facts, find_alternatives
-from winml.modelkit.building.export.derivation import DerivedPart, InputDerivation
+from winml.modelkit.building.export.derivation import IMAGE_WORDS, DerivedPart, InputDerivation
 from winml.modelkit.building.export.families import WHOLE
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.export.forward import list_tensors
@@ -219,7 +219,7 @@ class _Search:
             found = _Found(inputs, {**self._sizes(inputs), "sequence": count + signature.SIZES["sequence"]})
             if self._accepts(part, found):
                 words_of = "1 word" if count == 1 else f"{count} words"
-                note = f"an image takes {words_of} of the text: input_ids begin with as many of id {word}"
+                note = f"{IMAGE_WORDS} {words_of} of the text: input_ids begin with as many of id {word}"
                 return replace(found, notes=(note,))
         return None
 
