@@ -109,7 +109,8 @@ class _Export:
             notes=(
                 *section.derived,
                 *self._attention_note(),
-                *(f"{architecture} takes no `{name}`" for name in left_out),
+                # What an attempt left out by itself is in its warning.
+                *(f"{architecture} takes no `{e.name}`" for e in wanted.inputs if e.name in left_out),
             ),
             warnings=(
                 *fallbacks,
