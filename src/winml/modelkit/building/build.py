@@ -234,7 +234,7 @@ def make_ready(request: BuildRequest, on_event: OnEvent, worker: Worker) -> Read
     """Run the stages of a build."""
     started = time.monotonic()
     cache = Cache()
-    made = _make_config(request, worker)
+    made = _make_config(request, on_event, worker)
     exported: Exported | None = None
     on_event(StagesPlanned(_stage_names(request, made)))
     if made.export is not None:
@@ -280,9 +280,9 @@ def _stage_names(request: BuildRequest, made: MadeConfig) -> tuple[str, ...]:
     return tuple(name for name, is_wanted in wanted.items() if is_wanted)
 
 
-def _make_config(request: BuildRequest, worker: Worker) -> MadeConfig:
+def _make_config(request: BuildRequest, on_event: OnEvent, worker: Worker) -> MadeConfig:
     if isinstance(request.config, ConfigRequest):
-        return configs.make(request.config, worker)
+        return configs.make(request.config, worker, on_event=on_event, timeout_s=request.timeout_s)
     config = request.config if isinstance(request.config, BuildConfig) else configs.load(request.config, request.trust)
     config = replace(config, model=request.model or config.model)
     return configs.complete(config, worker, trust_remote_code=request.trust_remote_code)

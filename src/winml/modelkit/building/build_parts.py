@@ -52,7 +52,8 @@ def parts_of(request: BuildRequest, on_event: OnEvent = ignore) -> tuple[str, ..
         return (WHOLE,)
     chosen = request.config.export
     located = exported.locate(ref, weights=False, code=chosen.trust_remote_code, on_event=on_event)
-    parts = resolve.parts_of(located.folder, chosen, exported.find_derivation(located, chosen, on_event=on_event))
+    derived = exported.find_derivation(located, chosen, on_event=on_event, timeout_s=request.timeout_s)
+    parts = resolve.parts_of(located.folder, chosen, derived)
     return (DECODER,) if configs.is_one_decoder(request.config, located.folder) else parts
 
 

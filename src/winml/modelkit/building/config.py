@@ -30,6 +30,7 @@ from winml.modelkit.core.config import (
 )
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import EPUnavailableError, RequestError
+from winml.modelkit.core.events import OnEvent, ignore
 from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.suggest import did_you_mean, near_path
@@ -151,14 +152,21 @@ def absent_note(absent: EPUnavailableError) -> str:
     return f"{absent.message}; the build continues without asking it"
 
 
-def make(request: ConfigRequest, worker: Worker, *, weights: bool = True) -> MadeConfig:
+def make(
+    request: ConfigRequest,
+    worker: Worker,
+    *,
+    weights: bool = True,
+    on_event: OnEvent = ignore,
+    timeout_s: float | None = None,
+) -> MadeConfig:
     """The config for a request; the worker is asked about the model and the data.
 
     Nothing is exported for it: the config of a Hugging Face model decides its axes and inputs. Without
-    `weights` those of a model of the hub are not fetched.
+    `weights` those of a model of the hub are not fetched. `timeout_s` is for deriving inputs that no table has.
     """
     planned = targets.plan(request.target, request.ep, request.device)
-    exporting = _plan_export(request, planned, weights=weights)
+    exporting = _plan_export(request, planned, weights, on_event, timeout_s)
     session = SessionSection()
     model = _ModelSource(worker, export=exporting)
     if exporting is None:
@@ -187,7 +195,9 @@ def make(request: ConfigRequest, worker: Worker, *, weights: bool = True) -> Mad
     return MadeConfig(config, planned, (*notes, *dim_notes, *optimize_notes, *range_notes), exporting)
 
 
-def _plan_export(request: ConfigRequest, planned: Planned, *, weights: bool) -> ExportPlan | None:
+def _plan_export(
+    request: ConfigRequest, planned: Planned, weights: bool, on_event: OnEvent, timeout_s: float | None
+) -> ExportPlan | None:
     """The export of a Hugging Face model; None for ONNX, which takes none of the options of an export."""
     ref = model_ref.parse(request.model)
     if not ref.is_exported:
@@ -200,8 +210,8 @@ def _plan_export(request: ConfigRequest, planned: Planned, *, weights: bool) -> 
             hint=f"export with `--opset {NPU_OPSET}` or less",
         )
     chosen = replace(request.export, opset=request.opset)
-    located = exports.locate(ref, weights=weights, code=chosen.trust_remote_code)
-    derived = exports.find_derivation(located, chosen)
+    located = exports.locate(ref, weights=weights, code=chosen.trust_remote_code, on_event=on_event)
+    derived = exports.find_derivation(located, chosen, on_event=on_event, timeout_s=timeout_s)
     part = chosen.part or (DECODER if is_one_decoder(request, located.folder, planned) else WHOLE)
     if part == DECODER and chosen.exporter is None and planned.target.ep not in _IN_PLACE:
         chosen = replace(chosen, exporter="transformers")
@@ -397,8 +407,8 @@ def _complete_calibration(section: QuantizeSection, model: _ModelSource) -> Quan
     return replace(section, calibration=section.calibration.absolute())
 
 
-def make_config(request: ConfigRequest) -> ConfigResult:
+def make_config(request: ConfigRequest, on_event: OnEvent = ignore) -> ConfigResult:
     """The config that a build of a request would run by."""
     with Worker(preload=PRELOAD) as worker:
-        made = make(request, worker, weights=False)
+        made = make(request, worker, weights=False, on_event=on_event)
     return ConfigResult(config=made.config, notes=made.notes)

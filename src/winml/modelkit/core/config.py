@@ -13,6 +13,7 @@ from winml.modelkit.core import values
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.measurement import SessionSection, check_session
+from winml.modelkit.core.placeholders import Placeholders
 from winml.modelkit.core.trust import OptionGate
 from winml.modelkit.core.values import AtLeast, AtMost, Between, Names, OneOf, Ordered, Text, key
 
@@ -56,6 +57,8 @@ class DataSection:
     """Sizes that axes have in random inputs where the model leaves them open; others are 1."""
     digest: Text | None = None
     """Content of the data when the config was made; data that changed since is an error."""
+    placeholders: dict[str, Placeholders] | None = key(omit=True, default=None)
+    """Words of random inputs that stand for what another input holds, by the name of the input."""
 
     def absolute(self) -> DataSection:
         """The section by paths that mean the same in any folder."""
@@ -78,6 +81,8 @@ class InputSection:
     """Values lie from `low` to `high`, for whole numbers both included."""
     values: Annotated[str, OneOf(("random", "padding", "positions", "boxes"))] = "random"
     """`padding`: ones, then zeros in the last sample; `positions`: 0, 1, 2 …; `boxes`: left, top, right, bottom."""
+    placeholders: Placeholders | None = key(omit=True, default=None)
+    """Words that stand for what another input holds, at the beginning of every sample."""
 
 
 @dataclass(frozen=True)

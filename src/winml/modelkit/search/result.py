@@ -23,7 +23,7 @@ from winml.modelkit.ep.trust import option_to_repeat
 from winml.modelkit.measuring.protocols import PROTOCOLS
 from winml.modelkit.measuring.summary import spread_ms
 from winml.modelkit.search import race, strategy
-from winml.modelkit.search.records import GateLimits, Objective, StudyRecord
+from winml.modelkit.search.records import GateLimits, Objective, StudyRecord, describe_limits
 from winml.modelkit.search.space import ConfigJSON
 from winml.modelkit.search.study import Study
 from winml.modelkit.search.trial import Accuracy, Note, Step, Trial, TrialArtifact, TrialOutcome, Yardstick
@@ -428,18 +428,6 @@ def make_result(start: Preparation, study: Study, folder: SearchFolder, ended: s
     )
 
 
-def _describe_limits(limits: GateLimits) -> str:
-    """The gate in a sentence, without the data, which a journal holds the digest of only."""
-    parts = []
-    if limits.min_metric is not None:
-        parts.append(f"the metric must be at least {limits.min_metric:g}")
-    if limits.max_drop is not None:
-        parts.append(f"the metric may drop by at most {limits.max_drop:g}")
-    if limits.min_agreement is not None:
-        parts.append(f"outputs must agree by a median cosine of at least {limits.min_agreement:g}")
-    return " and ".join(parts) or "no limit"
-
-
 def result_of_journal(study: StudyRecord, state: strategy.State, folder: Path) -> SearchResult:
     """The result so far of a search that is running or was interrupted, from its journal alone.
 
@@ -454,7 +442,7 @@ def result_of_journal(study: StudyRecord, state: strategy.State, folder: Path) -
         model_digest=identity.model,
         targets=identity.targets,
         objective=identity.objective,
-        gate=GateResult(limits=identity.gate, words=_describe_limits(identity.gate)),
+        gate=GateResult(limits=identity.gate, words=describe_limits(identity.gate)),
         folder=str(folder),
         finished=False,
         ended="not finished: it is running, or was interrupted",

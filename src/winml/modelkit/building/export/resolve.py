@@ -16,6 +16,7 @@ from winml.modelkit.building.export.table import DEFAULT_OPSET, OPSETS
 from winml.modelkit.core.config import RANDOM, DataSection, ExportSection, InputSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import ModelFileError, RequestError
+from winml.modelkit.core.placeholders import Placeholders
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.core.tasks import TASKS
 from winml.modelkit.core.values import read, to_json
@@ -234,6 +235,11 @@ def _values(entry: InputSection, sizes: Mapping[str, int], past: int) -> tuple[f
     return (float(entry.low), float(entry.high))
 
 
+def placeholders_of(section: ExportSection) -> dict[str, Placeholders]:
+    """The words of its inputs that stand for what others hold."""
+    return {entry.name: entry.placeholders for entry in section.inputs if entry.placeholders is not None}
+
+
 def sample_sizes(section: ExportSection) -> dict[str, int]:
     """Sizes of open axes in one sample of the data: those of the sample that is traced, which is a batch."""
     leading = {entry.shape[0] for entry in section.inputs if entry.shape}
@@ -242,7 +248,12 @@ def sample_sizes(section: ExportSection) -> dict[str, int]:
 
 def random_inputs(section: ExportSection) -> DataSection:
     """Synthetic data with the values and sizes that the export was traced with."""
-    return DataSection(RANDOM, ranges=value_ranges(section), dims=sample_sizes(section))
+    return DataSection(
+        RANDOM,
+        ranges=value_ranges(section),
+        dims=sample_sizes(section),
+        placeholders=placeholders_of(section) or None,
+    )
 
 
 def npu_sizes(folder: ModelFolder, section: ExportSection) -> dict[str, int]:
@@ -263,8 +274,11 @@ def signature_of(folder: ModelFolder, section: ExportSection) -> Signature:
     inputs = tuple(
         SignatureInput(entry.name, entry.shape, unnamed=False, whole=entry.dtype == "int64") for entry in section.inputs
     )
-    noted = {
+    noted: dict[str, Any] = {
         "sizes": npu_sizes(folder, section),
         "ranges": {name: [int(low), int(high)] for name, (low, high) in value_ranges(section).items()},
     }
+    placeholders = placeholders_of(section)
+    if placeholders:
+        noted["placeholders"] = {name: [one.word, one.count] for name, one in placeholders.items()}
     return Signature(inputs, {INPUTS_KEY: json.dumps(noted)})

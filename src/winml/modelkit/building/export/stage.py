@@ -23,7 +23,7 @@ from winml.modelkit.building.export.result import (
     ParityNotRun,
     ParityPassed,
 )
-from winml.modelkit.building.export.table import LIBRARIES
+from winml.modelkit.building.export.table import libraries_of
 from winml.modelkit.core.config import ExportSection
 from winml.modelkit.core.errors import CheckFailed, ModelkitError, RequestError, RunFailedError
 from winml.modelkit.core.values import read
@@ -81,7 +81,7 @@ class _Export:
         else:
             section, finished, architecture, parameters = self._trace(wanted)
         sizes = resolve.npu_sizes(ModelFolder(self.folder), section)
-        finalize.note_sizes(finished, sizes, resolve.value_ranges(section))
+        finalize.note_sizes(finished, sizes, resolve.value_ranges(section), resolve.placeholders_of(section))
         written = files.save(finished, output)
         exported = time.monotonic() - started
         parity = self._parity(output, section)
@@ -93,7 +93,7 @@ class _Export:
             part=section.part,
             exporter=section.exporter,
             opset=_opset_of(output, section),
-            libraries={name: version(name) for name in LIBRARIES},
+            libraries={name: version(name) for name in libraries_of(section.exporter)},
             inputs=section.inputs,
             sizes=section.sizes,
             left_out=tuple(left_out),
@@ -103,7 +103,8 @@ class _Export:
             notes=(
                 *section.derived,
                 *self._attention_note(),
-                *(f"{architecture} takes no `{name}`" for name in left_out),
+                # What an attempt left out by itself is in its warning.
+                *(f"{architecture} takes no `{e.name}`" for e in wanted.inputs if e.name in left_out),
             ),
             warnings=(
                 *fallbacks,
