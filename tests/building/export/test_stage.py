@@ -209,7 +209,7 @@ def test_a_difference_from_pytorch_is_a_failed_check(exports: Exports) -> None:
         section = resolve.resolve(source, ExportOptions())
         reference = part_of(load(source.path, section, attention=None, trust=False), section)
         with pytest.raises(CheckFailed, match="output `logits` differs from PyTorch by .* at batch") as caught:
-            parity.check_parity(path, reference, section)
+            parity.check_parity(path, parity.answer(reference, section), section)
     assert isinstance(caught.value.result, FailedParity)
     assert report["parity"]["difference"] < 1e-5
 
@@ -220,10 +220,9 @@ def test_a_model_that_refuses_its_sample_inputs_is_told_what_would_help(exports:
     def stubborn(**inputs: Any) -> Any:
         raise ValueError("All examples must have the same number of <eos> tokens.")
 
-    path, _ = exports.export("resnet")
     section = resolve.resolve(ModelFolder(exports.models / "resnet"), ExportOptions())
     with pytest.raises(RunFailedError, match="refuses its sample inputs: All examples must") as caught:
-        parity.check_parity(path, stubborn, section)
+        parity.answer(stubborn, section)
     assert "--input-specs" in (caught.value.hint or "")
 
 

@@ -24,6 +24,8 @@ OPSET = 22
 """What the builder writes."""
 INSTALL = "`pip install 'winml-modelkit[genai]'`"
 
+LARGE_BYTES = 256 * 2**20
+"""Weights of more stay in the file that the builder wrote."""
 SIZES = {"batch": 1}
 """Attention on the CPU takes several words after a cache for one text only."""
 
@@ -63,14 +65,14 @@ def fit_inputs(inputs: tuple[InputSection, ...]) -> tuple[InputSection, ...]:
     )
 
 
-def build(folder: Path, section: ExportSection) -> Any:
-    """The decoder as an ONNX model in float32."""
+def build(folder: Path, section: ExportSection, work: Path) -> tuple[Any, Path | None]:
+    """The decoder as an ONNX model in float32; one that is large has its weights in the file that is returned."""
     from winml.modelkit.graph import files
 
     create_model, config_of = _import()
     said = io.StringIO()
     with ScratchFolder("winml-genai-") as scratch:
-        output = scratch / "out"
+        output = work
         options = {
             "hf_details": {"extra_kwargs": {}, "hf_name": str(folder), "hf_config": config_of(folder)},
             "hf_token": False,
@@ -87,9 +89,12 @@ def build(folder: Path, section: ExportSection) -> Any:
                 f"onnxruntime-genai's builder raised {type(error).__name__}: {reason[:300]}",
                 hint="`--exporter transformers` traces the model instead",
             ) from error
-        model = files.load(output / "model.onnx")
+    path = output / "model.onnx"
+    data = path.with_name(f"{path.name}.data")
+    is_large = data.is_file() and data.stat().st_size > LARGE_BYTES
+    model = files.load(path, weights=not is_large)
     _name_axes(model, section)
-    return model
+    return model, data if is_large else None
 
 
 def _import() -> tuple[Any, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import shutil
 import time
 from dataclasses import replace
 from importlib.metadata import version
@@ -12,6 +13,7 @@ from typing import Any, Literal
 
 from winml.modelkit.building.events import ExportStep
 from winml.modelkit.building.export import attempts, genai, resolve, samples
+from winml.modelkit.building.export.decoder_folder import describe_decoder
 from winml.modelkit.building.export.families import DECODER, WHOLE
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.export.loading import library, load
@@ -65,7 +67,7 @@ class _Export:
                 failed.append((section, error.with_traceback(None)))
                 gc.collect()
                 for path in output.parent.iterdir():
-                    path.unlink()
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
         first = failed[0][1]  # what was tried after it asks for less, so its errors say less
         raise name_nearest(first, ModelFolder(self.folder).config) if self.section.derived else first
 
@@ -73,16 +75,19 @@ class _Export:
         from winml.modelkit.building.export import finalize
 
         started = time.monotonic()
+        work, data = output.parent / "work", None
         if wanted.exporter == genai.EXPORTER:
             self._tell("trace")
-            section, finished = wanted, genai.build(self.folder, wanted)
+            section, (finished, data) = wanted, genai.build(self.folder, wanted, work)
             described = ModelFolder(self.folder)
             architecture, parameters = described.architecture or "", described.weights().parameters
         else:
             section, finished, architecture, parameters = self._trace(wanted)
         sizes = resolve.npu_sizes(ModelFolder(self.folder), section)
         finalize.note_sizes(finished, sizes, resolve.value_ranges(section), resolve.placeholders_of(section))
-        written = files.save(finished, output)
+        written = files.save(finished, output) if data is None else files.save_with_data(finished, data, output)
+        shutil.rmtree(work, ignore_errors=True)
+        del finished
         exported = time.monotonic() - started
         parity = self._parity(output, section)
         left_out = self._find_skipped_inputs(section)
@@ -173,12 +178,17 @@ class _Export:
             return ParityNotRun(reason="`--no-verify`")
         self._tell("compare")
         reference = self._part(None)
-        found = parity.check_parity(output, reference, section)
+        answers = parity.answer(reference, section)
         if section.part != DECODER:
-            return found
-        from winml.modelkit.building.export.token_parity import compare_tokens
+            del reference  # a large model does not fit in memory twice
+            return parity.check_parity(output, answers, section)
+        from winml.modelkit.building.export.token_parity import ask_tokens, compare_tokens
 
-        return replace(found, tokens=compare_tokens(output, ModelFolder(self.folder), reference.model, section.seed))
+        decoder = describe_decoder(ModelFolder(self.folder), output)
+        asked = ask_tokens(decoder, reference.model, section.seed)
+        del reference
+        found = parity.check_parity(output, answers, section)
+        return replace(found, tokens=compare_tokens(decoder, asked, lambda: self._part(None).model))
 
 
 def _opset_of(output: Path, section: ExportSection) -> int:

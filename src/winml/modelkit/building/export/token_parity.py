@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from winml.modelkit.building.export.decoder_folder import describe_decoder
-from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.export.result import TokenParity
 from winml.modelkit.building.export.signature import FIRST_WORD
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import CheckFailed
+from winml.modelkit.core.generation import DecoderFolder
 from winml.modelkit.core.target import Target
 from winml.modelkit.session.generation.generator import generate
 from winml.modelkit.session.generation.ort_loop import OrtGenerator
@@ -30,24 +30,41 @@ TIE = 1e-3
 outputs may differ by."""
 
 
-def compare_tokens(model: Path, folder: ModelFolder, reference: Any, seed: int) -> TokenParity:
-    """How the tokens compare; raises when a token is another one that PyTorch does not rate alike."""
-    described = describe_decoder(folder, model)
+@dataclass(frozen=True)
+class AskedTokens:
+    """Prompts, and what PyTorch's `generate` says after them."""
+
+    ids: Ids
+    mask: Ids
+    tokens: Ids
+
+
+def ask_tokens(decoder: DecoderFolder, reference: Any, seed: int) -> AskedTokens:
+    """Prompts of different lengths, padded on the left, and PyTorch's tokens."""
     size = sum(weight.numel() for weight in reference.parameters())
-    tokens = min(TOKENS if size < LARGE else FEW_TOKENS, described.context_length - max(PROMPTS))
-    ids, mask = _make_prompts(described.vocabulary or FIRST_WORD + 1, seed)
-    wanted = _generate(reference, ids, mask, tokens)
-    with OrtGenerator(described, target=Target("cpu", "cpu")) as generator:
-        made = generate(generator, ids, mask, new_tokens=tokens, ends=())
+    tokens = min(TOKENS if size < LARGE else FEW_TOKENS, decoder.context_length - max(PROMPTS))
+    ids, mask = _make_prompts(decoder.vocabulary or FIRST_WORD + 1, seed)
+    return AskedTokens(ids, mask, _generate(reference, ids, mask, tokens))
+
+
+def compare_tokens(decoder: DecoderFolder, asked: AskedTokens, load: Callable[[], Any]) -> TokenParity:
+    """How the tokens compare; raises when a token is another one that PyTorch does not rate alike.
+
+    `load` gives the model of PyTorch again, which is needed for a difference only.
+    """
+    wanted = asked.tokens
+    with OrtGenerator(decoder, target=Target("cpu", "cpu")) as generator:
+        made = generate(generator, asked.ids, asked.mask, new_tokens=wanted.shape[1], ends=())
     ties = 0
-    for row in range(len(ids)):
+    for row in range(len(wanted)):
         places = np.flatnonzero(made[row] != wanted[row])
         if not places.size:
             continue
-        text = np.concatenate([ids[row][mask[row] > 0], wanted[row, : places[0]]])
-        _require_tie(reference, text, made=int(made[row, places[0]]), wanted=int(wanted[row, places[0]]))
+        text = np.concatenate([asked.ids[row][asked.mask[row] > 0], wanted[row, : places[0]]])
+        _require_tie(load(), text, made=int(made[row, places[0]]), wanted=int(wanted[row, places[0]]))
         ties += 1
-    return TokenParity(prompts=len(ids), tokens=tokens, equal=int((made == wanted).sum()), ties=ties)
+    equal = int((made == wanted).sum())
+    return TokenParity(prompts=len(wanted), tokens=wanted.shape[1], equal=equal, ties=ties)
 
 
 def _make_prompts(vocabulary: int, seed: int) -> tuple[Ids, Ids]:
