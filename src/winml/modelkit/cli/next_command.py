@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from winml.modelkit.evaluation.result import EvalResult
     from winml.modelkit.feed.feed_command import PullResult
     from winml.modelkit.measuring.compare_result import Candidate, CompareResult
+    from winml.modelkit.measuring.generation import GenerationPerf
     from winml.modelkit.measuring.perf import PerfResult
 
 
@@ -76,6 +77,15 @@ def after_perf(result: PerfResult, named: str, trace_path: str | None, given: Ma
     if result.target.simulated or result.built_for is not None:
         return f"winml analyze {where}{repeat_options(given, SIZES)}"
     return f"winml autoconfig {where}{repeat_options(given, INPUTS)} -o DIR"
+
+
+def after_generation(result: GenerationPerf, named: str, trace_path: str | None, given: Mapping[str, Any]) -> str:
+    """Where the time of a prompt and of a step goes, then what another folder gains."""
+    if trace_path is not None:
+        return f"winml trace diff {shell_word(trace_path)} OTHER_op_trace.json"
+    if result.op_traces is None:
+        return f"winml perf {named} --target {result.target} --op-tracing basic"
+    return f"winml compare {shell_word(result.model)} OTHER --metric tokens-per-second"
 
 
 def after_build(result: BuildResult, trust: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 from importlib import metadata
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +19,12 @@ from winml.modelkit.core.generation import GENAI_CONFIG, make_genai_config, read
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.session.generation.generator import Ids, check_prompt
+from winml.modelkit.session.generation.runtimes import EPS, INSTALL, is_installed
 from winml.modelkit.worker.scratch import ScratchFolder
 
+__all__ = ["EPS", "INSTALL", "GenaiGenerator", "is_installed", "load_library"]
+
 PACKAGE = "onnxruntime-genai"
-INSTALL = "`pip install 'winml-modelkit[genai]'`"
-EPS = ("cpu",)
-"""EPs that it is run with here; it has others in packages of its own."""
-
-
-def is_installed() -> bool:
-    return find_spec("onnxruntime_genai") is not None
 
 
 class GenaiGenerator:
@@ -42,7 +37,7 @@ class GenaiGenerator:
                 hint="leave the runtime to winml, which runs its own loop there",
             )
         self.description = read_decoder_folder(Path(folder))
-        self._library = _import()
+        self._library = load_library()
         self._model = self._open(section or SessionSection())
         self._generator: Any = None
 
@@ -111,11 +106,13 @@ def _link(path: Path, to: Path) -> None:
 
 
 def _session_options(section: SessionSection) -> dict[str, Any]:
-    """What the user chose of a session, in the words of genai."""
-    return {} if section.threads is None else {"intra_op_num_threads": section.threads}
+    """What the user chose of a session, in the words of genai; it takes entries of the runtime beside its own."""
+    threads = {} if section.threads is None else {"intra_op_num_threads": section.threads}
+    return {**threads, **section.config_entries}
 
 
-def _import() -> Any:
+def load_library() -> Any:
+    """The package, imported; an error says how to install it."""
     if not is_installed():
         raise UnavailableError("running a model by onnxruntime-genai needs the package", hint=INSTALL)
     import onnxruntime_genai

@@ -28,12 +28,22 @@ IN_PLACE = "GroupQueryAttention"
 class OrtGenerator:
     """A decoder in one session of ONNX Runtime."""
 
-    def __init__(self, folder: str | Path, *, target: Target, section: SessionSection | None = None) -> None:
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        target: Target,
+        section: SessionSection | None = None,
+        distribution: str | None = None,
+        strict_ep: bool = False,
+    ) -> None:
         self.description = read_decoder_folder(Path(folder))
         types = {node.op_type for node in outline(self.description.model).nodes}
         self.in_place = IN_PLACE in types
         """Whether the cache is one buffer that every step writes into."""
-        self.session = WinMLSession(self.description.model, target=target, section=section)
+        self.session = WinMLSession(
+            self.description.model, target=target, section=section, distribution=distribution, strict_ep=strict_ep
+        )
         self.inputs = {spec.name: spec for spec in self.session.inputs}
         outputs = {spec.name: spec for spec in self.session.outputs}
         self.pairs = _find_pairs(self.description, self.inputs, outputs)
