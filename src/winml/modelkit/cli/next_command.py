@@ -79,7 +79,7 @@ def after_perf(result: PerfResult, named: str, trace_path: str | None, given: Ma
     return f"winml autoconfig {where}{repeat_options(given, INPUTS)} -o DIR"
 
 
-def after_generation(result: GenerationPerf, named: str, trace_path: str | None, given: Mapping[str, Any]) -> str:
+def after_generation(result: GenerationPerf, named: str, trace_path: str | None) -> str:
     """Where the time of a prompt and of a step goes, then what another folder gains."""
     if trace_path is not None:
         return f"winml trace diff {shell_word(trace_path)} OTHER_op_trace.json"

@@ -1,7 +1,7 @@
-"""`winml perf` of a decoder folder: how long until the first token, how many follow in a second, and in how much memory.
+"""`winml perf` of a decoder folder: how long until the first token, how many follow in a second, in how much memory.
 
-Every session is a fresh process. A session continues texts with prompts of each length; the tokens of a prompt are drawn
-at random, and every text goes on to its last token, whatever the tokens are.
+Every session is a fresh process. A session continues texts with prompts of each length; the tokens of a prompt are
+drawn at random, and every text goes on to its last token, whatever the tokens are.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class PromptPerf:
     tokens_per_s: Spread | None
     """Tokens after the first of all sequences, by the time they took."""
     last_to_first_quarter: Spread | None
-    """Time of the steps in the last quarter of a text against those in the first: above 1 where a longer past is slower."""
+    """Time of the last quarter of the steps of a text against the first: above 1 where a longer past is slower."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,8 @@ def generation_text(result: GenerationPerf, *, top_k: int = 5) -> str:
     sequences = "" if result.batch == 1 else f" of {result.batch} sequences"
     lines = [
         f"{Path(result.model).name} on {result.target}{simulated} ({result.runtime.version}) · "
-        f"{counted(len(result.sessions), 'session')} x {counted(texts, 'text')}{sequences}, {result.new_tokens} new tokens",
+        f"{counted(len(result.sessions), 'session')} x {counted(texts, 'text')}{sequences}, "
+        f"{counted(result.new_tokens, 'new token')}",
         table(_rows(result), indent="  ", head=True, drop=(3,)),
         f"  runtime  {result.runtime.name}, because {result.runtime.reason}",
         f"  opening the model  {spread_text(result.open_ms, ms)}",

@@ -26,6 +26,12 @@ from winml.modelkit.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from winml.modelkit.core.op_trace import OpTraceResult
+    from winml.modelkit.measuring.generation import GenerationPerf
+    from winml.modelkit.measuring.perf import PerfResult
+    from winml.modelkit.measuring.perf_parts import PerfParts
     from winml.modelkit.measuring.processes import Processes
 
 _AT_LEAST_1 = click.IntRange(min=1)
@@ -123,7 +129,6 @@ def _perf(
     as_json: bool,
     **given: Any,
 ) -> None:
-    from winml.modelkit.cli.next_command import after_generation, after_perf, model_option
     from winml.modelkit.cli.perf_progress import PerfProgress
     from winml.modelkit.cli.results import ResultFile
     from winml.modelkit.cli.trace_files import TraceFiles
@@ -159,10 +164,7 @@ def _perf(
     with result_file.keeping("perf", show), PerfProgress() as progress:
         result = perf_model(request, progress.on_event, processes)
     result_file.write(result)
-    if isinstance(result, GenerationPerf):
-        trace_path = trace_files.write(result.op_traces or {})
-    else:
-        trace_path = trace_files.write({"": result.op_trace} if isinstance(result, PerfResult) else {})
+    trace_path = trace_files.write(_traces_of(result))
     if as_json:
         console.data_json(result)
     else:
@@ -173,14 +175,34 @@ def _perf(
         return
     result_file.say_wrote()
     trace_files.say_wrote()
-    if isinstance(result, GenerationPerf):
-        console.say("next", after_generation(result, model_option(request.model, sample=False), trace_path, given))
-    elif isinstance(result, PerfParts):
-        part = str(Path(request.model) / result.parts[-1].part)
-        console.say("next", after_perf(result.parts[-1].result, model_option(part, sample=False), trace_path, given))
-    else:
-        console.say("next", after_perf(result, model_option(request.model, sample=sample), trace_path, given))
+    console.say("next", _next(result, "--sample" if sample else None, trace_path, given))
     result_file.say_report()
+
+
+def _traces_of(result: PerfResult | PerfParts | GenerationPerf) -> Mapping[str, OpTraceResult | None]:
+    """Traces by phase; a model that is run as a whole has one without a name."""
+    from winml.modelkit.measuring.generation import GenerationPerf
+    from winml.modelkit.measuring.perf import PerfResult
+
+    if isinstance(result, GenerationPerf):
+        return {str(phase): trace for phase, trace in (result.op_traces or {}).items()}
+    return {"": result.op_trace} if isinstance(result, PerfResult) else {}
+
+
+def _next(
+    result: PerfResult | PerfParts | GenerationPerf, named: str | None, trace_path: str | None, given: Mapping[str, Any]
+) -> str:
+    from winml.modelkit.cli.next_command import after_generation, after_perf, model_option
+    from winml.modelkit.measuring.generation import GenerationPerf
+    from winml.modelkit.measuring.perf_parts import PerfParts
+
+    model = named or model_option(result.model, sample=False)
+    if isinstance(result, GenerationPerf):
+        return after_generation(result, model, trace_path)
+    if isinstance(result, PerfParts):
+        part = model_option(str(Path(result.model) / result.parts[-1].part), sample=False)
+        return after_perf(result.parts[-1].result, part, trace_path, given)
+    return after_perf(result, model, trace_path, given)
 
 
 def _trace_defaults(given: dict[str, Any]) -> None:

@@ -48,7 +48,7 @@ def courses_of(result: GenerationPerf) -> list[Course]:
             points.append((float(prompt.prompt_tokens + step + 1), median(times), min(times), max(times)))
         label = f"prompt of {prompt.prompt_tokens} tokens"
         known = prompt.last_to_first_quarter is not None
-        said = f"the last quarter of the steps takes {slowdown(prompt)} of the first" if known else "few steps"
+        said = f"the last quarter of steps takes {slowdown(prompt)} as long as the first" if known else "few steps"
         found.append(Course(label, f"{label}: {said}", tuple(points)))
     return found
 

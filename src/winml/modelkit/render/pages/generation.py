@@ -40,12 +40,10 @@ def generation_page(result: GenerationPerf) -> Page:
 
 def _answer(result: GenerationPerf) -> str:
     one = result.prompts[0]
-    tokens = (
-        "" if one.tokens_per_s is None else f", then {spread_text(one.tokens_per_s, rate)} tokens follow in a second"
-    )
-    where = "" if not result.target.simulated else " of the simulator"
+    rest = "" if one.tokens_per_s is None else f", then {spread_text(one.tokens_per_s, rate)} follow in a second"
+    where = " of the simulator" if result.target.simulated else ""
     return (
-        f"After a prompt of {one.prompt_tokens} tokens the first token takes {ms(one.first_token_ms.p50)}{where}{tokens} "
+        f"After a prompt of {one.prompt_tokens} tokens the first token takes {ms(one.first_token_ms.p50)}{where}{rest} "
         f"({result.runtime.version}, {counted(len(result.sessions), 'session')})."
     )
 
@@ -67,8 +65,8 @@ def _steps(result: GenerationPerf) -> tuple[Figure, ...]:
         return ()
     last = result.prompts[-1]
     said = (
-        f"With a prompt of {last.prompt_tokens} tokens the last quarter of the steps takes {slowdown(last)} of the time "
-        "of the first."
+        f"With a prompt of {last.prompt_tokens} tokens the last quarter of steps takes {slowdown(last)} as long as "
+        "the first."
         if last.last_to_first_quarter is not None
         else "Time of every token after the first."
     )
