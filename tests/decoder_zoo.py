@@ -41,7 +41,7 @@ class _Decoder:
         self.weights: list[onnx.TensorProto] = []
 
     def weight(self, name: str, *shape: int) -> str:
-        values = self._random.normal(0, 0.4, shape).astype(np.float32)
+        values = self._random.normal(0, 1.2 if name.startswith("w.out") else 0.4, shape).astype(np.float32)
         self.weights.append(numpy_helper.from_array(values, name))
         return name
 
@@ -57,7 +57,9 @@ class _Decoder:
     def grouped(self, layer: int, hidden: str) -> str:
         """GroupQueryAttention as onnxruntime-genai's builder makes it: lengths come from the mask."""
         if layer == 0:
-            total = self.add("ReduceSum", "total", "attention_mask", self.constant("last_axis", np.array([1])), keepdims=0)
+            total = self.add(
+                "ReduceSum", "total", "attention_mask", self.constant("last_axis", np.array([1])), keepdims=0
+            )
             less = self.add("Sub", "less", total, self.constant("one", np.array(1)))
             self.add("Cast", "lengths", less, to=TensorProto.INT32)
             shape = self.add("Shape", "shape", "attention_mask")

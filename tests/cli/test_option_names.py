@@ -67,6 +67,7 @@ def make_table() -> list[Row]:
 KINDS = {
     "flag": "on or off",
     "N": "a whole number",
+    "N,...": "a list of whole numbers",
     "S": "seconds",
     "X": "a fraction or cosine",
     "PCT": "a percentage",

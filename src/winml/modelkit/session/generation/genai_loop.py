@@ -58,6 +58,9 @@ class GenaiGenerator:
                 if path.is_file() and path.name != GENAI_CONFIG:
                     _link(path, model.parent / path.name)
             config = make_genai_config(described, file=described.file, session=_session_options(section))
+            # When a text has ended is decided by the caller. Its own least length would hide the end token instead, and
+            # another one would be the likeliest.
+            config["model"]["eos_token_id"] = []
             (scratch / GENAI_CONFIG).write_text(json.dumps(config), encoding="utf-8")
             try:
                 return self._library.Model(self._library.Config(str(scratch)))
@@ -76,8 +79,7 @@ class GenaiGenerator:
             )
         length = ids.shape[1] + new_tokens
         params = self._library.GeneratorParams(self._model)
-        # The least length keeps it going after an end token; when a text has ended is decided by the caller.
-        params.set_search_options(do_sample=False, max_length=length, min_length=length, batch_size=len(ids))
+        params.set_search_options(do_sample=False, max_length=length, batch_size=len(ids))
         self._generator = self._library.Generator(self._model, params)
         self._generator.append_tokens(ids.astype(np.int32))
 
