@@ -146,6 +146,10 @@ def compare(
     rebuild: bool = False,
     confirm: bool = True,
     raise_priority: bool = True,
+    metric: Literal["first-token", "tokens-per-second", "memory"] | None = None,
+    prompt_tokens: int | None = None,
+    new_tokens: int | None = None,
+    runtime: Words | None = None,
     timeout: float = 120.0,
     on_event: OnEvent | None = None,
     progress: bool | None = None,
@@ -153,17 +157,23 @@ def compare(
     """Test whether each candidate is faster than the base and by how much, at a known error rate.
 
     Both are measured interleaved until the answer is clear, or for `max_seconds`. One model can be compared over
-    several targets. `fail_if_slower` raises `CheckFailed` for a candidate that is slower by more percent.
+    several targets. `metric` chooses what decides between folders that generate text, and one of them can be compared
+    over several `runtime`s. `fail_if_slower` raises `CheckFailed` for a candidate that is slower by more percent.
     """
     at_least(1, threads=threads, max_seconds=max_seconds, timeout=timeout)
     at_least(0, fail_if_slower=fail_if_slower)
     at_least(-1, min_agreement=min_agreement)
+    at_least(1, prompt_tokens=prompt_tokens, new_tokens=new_tokens)
+    one_of(("first-token", "tokens-per-second", "memory"), metric=metric)
+    runtimes = words_of(runtime)
+    for word in runtimes:
+        one_of(("genai", "onnxruntime"), runtime=word)
     targets = words_of(target) or (None,)
     if len(set(targets)) != len(targets):
         raise RequestError("`target` has a target twice")
     with calling(on_event, progress, CompareProgress) as call:
         from winml.modelkit.measuring.compare import compare as run
-        from winml.modelkit.measuring.compare_arms import CompareRequest
+        from winml.modelkit.measuring.compare_arms import CompareGeneration, CompareRequest
 
         request = CompareRequest(
             models=tuple(call.model(model) for model in (base, *candidates)),
@@ -186,6 +196,7 @@ def compare(
             timeout_s=timeout,
             seed=seed,
             fail_if_slower_pct=fail_if_slower,
+            generation=CompareGeneration(metric, prompt_tokens, new_tokens, runtimes or (None,)),
         )
         return run(request, call.on_event)
 

@@ -60,6 +60,7 @@ HEADINGS: Headings = {
 BY_COMMAND: dict[str, Headings] = {
     "cache gc": {"Limits": ("--max-size --older-than --grace --dry-run", "")},
     "catalog": {"Filters": ("--family --task --target --architectures", "")},
+    "compare": {"Generating text": ("--metric --prompt-tokens --new-tokens", "--runtime")},
     "compile": {"Compiling": ("--compiler --embed --list", "")},
     "completion": {"Output": ("--install --overwrite --json --quiet", "")},
     "dashboard": {"Dashboard": ("--port --open --no-token", "")},

@@ -107,9 +107,14 @@ def after_compare(
     if not models:
         return None, None
     base = shell_word(models[0])
+    if len(models) == 1 and best.arm.generation is not None:
+        runtime = (best.arm if best.verdict.kept else result.base.arm).generation
+        return None, f"winml perf -m {base} --target {target}" + (f" --runtime {runtime.runtime}" if runtime else "")
     if len(models) == 1:
         return None, f"winml build -m {base} --target {target if best.verdict.kept else result.base.arm.target} -o DIR"
     candidate = shell_word(models[1 + result.candidates.index(best)])
+    if result.base.arm.generation is not None:
+        return None, f"winml perf -m {candidate} --target {target}"
     sizes, inputs = repeat_options(given, SIZES), repeat_options(given, INPUTS)
     search = f"winml autoconfig -m {base} --target {target}{inputs} -o DIR"
     match best.verdict.verdict:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from winml.modelkit.core.dataclass import dataclass
-from winml.modelkit.core.latency import ArmTimes, CPUTime, Interval, Latency, Spread
+from winml.modelkit.core.latency import ArmMemory, ArmTimes, CPUTime, Interval, Latency, Spread
 from winml.modelkit.core.measurement import NS_PER_MS, Measurement, Round
 from winml.modelkit.core.statistics import log_t_interval, mean, median, percentile, std
 from winml.modelkit.core.verdict import Clock
@@ -64,6 +64,15 @@ def arm_medians_ms(measurement: Measurement, clock: Clock) -> tuple[list[float],
     rounds = [r for r in measurement.rounds if r.wall_ns]
     base, candidate = (_medians_ms([r for r in rounds if r.arm == arm], clock) for arm in (0, 1))
     return base, candidate
+
+
+def arm_memory(measurement: Measurement) -> ArmMemory:
+    """The peak memory of the processes of each of two arms."""
+    peaks: tuple[list[float], list[float]] = ([], [])
+    for taken in measurement.rounds:
+        peaks[taken.arm] += map(float, taken.on("memory"))
+    base, candidate = map(spread_of, peaks)
+    return ArmMemory(base_bytes=base, candidate_bytes=candidate)
 
 
 def arm_times(measurement: Measurement, clock: Clock) -> ArmTimes:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from winml.modelkit.measuring.calibration import Calibration
     from winml.modelkit.measuring.compare_result import Candidate, ComparedArm, CompareResult
 
-_CLOCKS: dict[Clock, str] = {"cpu": "CPU time", "wall": "wall time"}
+_CLOCKS: dict[Clock, str] = {"cpu": "CPU time", "wall": "wall time", "memory": "peak memory"}
 _MOST_DOTS = 40
 """Candidates that a picture shows; the table has all."""
 
@@ -158,7 +158,7 @@ def round_medians(candidate: Candidate, arm: int, clock: Clock) -> tuple[float, 
     taken = (candidate.confirmation or candidate).measurement
     if taken is None:
         return ()
-    samples = ((one.cpu_ns if clock == "cpu" else one.wall_ns) for one in taken.rounds if one.arm == arm)
+    samples = (one.on(clock) for one in taken.rounds if one.arm == arm)
     return tuple(median(found) / NS_PER_MS for found in samples if found)
 
 

