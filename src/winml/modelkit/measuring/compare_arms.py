@@ -164,7 +164,7 @@ def arms_of(request: CompareRequest, on_event: OnEvent) -> Arms:
 
 def _add_texts(specs: list[ArmSpec], asked: list[_Asked], request: CompareRequest) -> tuple[list[ArmSpec], list[str]]:
     """The arms with what is generated in each: the same text in all, and the program that runs it."""
-    folders = [read_decoder_folder(Path(arm.label)) for arm in asked]
+    folders = [read_decoder_folder(Path(arm.label).absolute()) for arm in asked]
     wanted, context = request.generation, min(folder.context_length for folder in folders)
     new_tokens = wanted.new_tokens or max(2, min(NEW_TOKENS, context // 2))
     prompt = wanted.prompt_tokens or max(1, min(PROMPT_TOKENS, context - new_tokens))

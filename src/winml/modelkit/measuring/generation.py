@@ -231,7 +231,7 @@ def _refuse_other_options(request: PerfRequest) -> None:
 
 
 def _plan(request: PerfRequest, scratch: Path) -> _Plan:
-    folder = read_decoder_folder(Path(request.model))
+    folder = read_decoder_folder(Path(request.model).absolute())
     section, built_for = SessionSection(), None
     if model_ref.parse(request.model).kind == "build":
         model = model_argument(request.model, trust=request.trust.with_typed(request.ep_options))

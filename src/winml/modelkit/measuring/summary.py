@@ -70,7 +70,7 @@ def arm_memory(measurement: Measurement) -> ArmMemory:
     """The peak memory of the processes of each of two arms."""
     peaks: tuple[list[float], list[float]] = ([], [])
     for taken in measurement.rounds:
-        peaks[taken.arm] += map(float, taken.on("memory"))
+        peaks[taken.arm].extend(map(float, taken.on("memory")))
     base, candidate = map(spread_of, peaks)
     return ArmMemory(base_bytes=base, candidate_bytes=candidate)
 

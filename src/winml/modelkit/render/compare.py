@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from winml.modelkit.measuring.calibration import Calibration
     from winml.modelkit.measuring.compare_result import Candidate, CompareResult
 
+SIZES = ("same size", "smaller", "larger")
 _CLOCKS = {"cpu": "CPU time", "wall": "wall time", "memory": "peak memory of the process"}
 
 
@@ -28,7 +29,7 @@ def _row(candidate: Candidate) -> tuple[str, ...]:
         candidate.label,
         milliseconds(own) if memory is None else spread_text(memory.candidate_bytes, whole_size),
         milliseconds(base) if memory is None else spread_text(memory.base_bytes, whole_size),
-        speedup_text(candidate.speedup),
+        speedup_text(candidate.speedup) if memory is None else speedup_text(candidate.speedup, SIZES),
         "" if gain is None else f"{gain:+.1f} %",
         "" if interval is None else f"({interval[0]:+.1f} … {interval[1]:+.1f})",
         mark(verdict.verdict, verdict.verdict + (" confirmed" if confirmed else "")),

@@ -38,7 +38,9 @@ def generation_picture(result: GenerationPerf) -> str:
 
 
 def compare_picture(result: CompareResult) -> str:
-    """How many times as fast every candidate is as the base."""
+    """How many times as fast every candidate is as the base; of memory there is no picture."""
+    if any(one.memory is not None for one in result.candidates):
+        return ""
     return speedup_figure(rows_of_compare(result), result.base.label)
 
 
