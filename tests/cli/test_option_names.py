@@ -123,6 +123,8 @@ KINDS = {
 
 SEVERAL_KINDS = {
     "--output": "the one thing that a command writes: a file or a folder",
+    "--metric": "what decides: of a task in `eval`, of folders that generate text in `compare`",
+    "--prompt-tokens": "`perf` measures several lengths, `compare` decides at one",
     "--base": "a hypothesis in `kb judge`, a revision of git in `support review`",
 }
 """Options that take different values in different commands, and why."""

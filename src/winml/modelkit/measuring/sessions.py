@@ -192,7 +192,7 @@ def ask_session(
         except ModelkitError as error:
             # A run that takes longer than a user waits after Ctrl-C is lost; finished sessions are not.
             raise Interrupted("interrupted", details=error.details) from error
-        return replace(cast("Any", read(form, answer)), stopped=True)
+        return cast("T", replace(cast("Any", read(form, answer)), stopped=True))
 
 
 def measure_sessions(
