@@ -164,15 +164,16 @@ class Comparison:
         probed_s = time.monotonic() - started
         make = partial(make, placement=probe.placement, environment=probe.environment, parity=parity)
         fallback = None if probe.placement is None else describe_fallback(probe.placement)
-        fallbacks = () if fallback is None else (f"`{spec.label}`: {fallback[0]} nodes run on the CPU: {fallback[1]}",)
-        fallbacks += self._agreement(spec, probe)
+        notes = list(self._agreement(spec, probe))
+        if fallback is not None:
+            notes.insert(0, f"`{spec.label}`: {fallback[0]} nodes run on the CPU: {fallback[1]}")
         if early is not None:
             has_gain = early.gain_pct is not None
             return make(
                 verdict=replace(early, seconds=probed_s),
                 times=probe_times(self._base_probe, probe, early.metric or "wall") if has_gain else None,
                 gate=gate_of_probe(limit, early),
-                warnings=fallbacks,
+                warnings=tuple(notes),
             )
         compared, calibration, warnings = self._measure(spec, probe)
         return make(
@@ -180,7 +181,7 @@ class Comparison:
             gate=compared.gate,
             measurement=compared.measurement,
             calibration=calibration,
-            warnings=(*fallbacks, *warnings),
+            warnings=(*notes, *warnings),
             conditions=_sentinel(compared),
         )
 
