@@ -21,7 +21,7 @@ from winml.modelkit.core.values import NotEmpty, Pattern, key
 from winml.modelkit.core.verdict import Verdict, gain_pct, speedup
 from winml.modelkit.ep.trust import option_to_repeat
 from winml.modelkit.measuring.protocols import PROTOCOLS
-from winml.modelkit.measuring.summary import spread_ms
+from winml.modelkit.measuring.summary import spread_of
 from winml.modelkit.search import race, strategy
 from winml.modelkit.search.records import GateLimits, Objective, StudyRecord, describe_limits
 from winml.modelkit.search.space import ConfigJSON
@@ -300,8 +300,8 @@ def _times(trial: Trial, known: SearchState) -> ArmTimes | None:
         return None
     pairs = [pair for s in series for pair in s.medians_ms.get(metric, ())]
     own = [] if trial.outcome == "baseline" else [pair[1] for pair in pairs]
-    base = spread_ms([pair[0] for pair in pairs])
-    return ArmTimes(metric=metric, base_ms=base, candidate_ms=spread_ms(own) if own else base)
+    base = spread_of([pair[0] for pair in pairs])
+    return ArmTimes(metric=metric, base_ms=base, candidate_ms=spread_of(own) if own else base)
 
 
 def _trial_result(trial: Trial, known: SearchState) -> TrialResult:
