@@ -41,6 +41,7 @@ from winml.modelkit.evaluation import (
     visual_question_answering,
     zero_shot,
 )
+from winml.modelkit.evaluation.generation import tasks as generation
 from winml.modelkit.evaluation.labels import CONFIG
 from winml.modelkit.evaluation.task import Task
 
@@ -78,8 +79,14 @@ TASKS: dict[str, Task] = {
     "binary-classification": binary_classification.TASK,
     "text-recognition": text_recognition.TASK,
     "tabular-classification": tabular_classification.TASK,
+    "perplexity": generation.TASKS["perplexity"],
+    "text-generation": generation.TASKS["text-generation"],
+    "translation": generation.TASKS["translation"],
+    "summarization": generation.TASKS["summarization"],
+    "text2text-generation": generation.TASKS["text2text-generation"],
     "outputs": outputs.TASK,
 }
+"""Models that generate have rows of their own for `multiple-choice` and speech (`generation/tasks.py`)."""
 
 
 _ALL = "docs/evaluate.md lists all tasks, and `outputs` compares any model with a reference"

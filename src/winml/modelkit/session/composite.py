@@ -64,6 +64,19 @@ class Composite:
     ) -> None:
         self._stack.close()
 
+    @property
+    def sessions(self) -> Mapping[str, WinMLSession]:
+        """The open sessions by part."""
+        return self._sessions
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Tokens that end a text."""
+        return tuple(_Tokens(self._config()).ends)
+
+    def part_folder(self, part: str) -> Path:
+        return self.folder / self._parts[part].folder
+
     def run(self, part: str, inputs: Arrays) -> Arrays:
         """The outputs of one part; inputs that its graph does not have are skipped."""
         session = self._sessions[part]
@@ -131,8 +144,8 @@ class _Tokens:
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         ends = config.get("eos_token_id")
-        self._ends = ends if isinstance(ends, list) else [] if ends is None else [ends]
-        self._padding = config.get("pad_token_id", self._ends[0] if self._ends else 0)
+        self.ends = ends if isinstance(ends, list) else [] if ends is None else [ends]
+        self._padding = config.get("pad_token_id", self.ends[0] if self.ends else 0)
         self.first = config.get("decoder_start_token_id", config.get("bos_token_id"))
         self._done: npt.NDArray[np.bool_] | None = None
         self._columns: list[Ids] = []
@@ -142,7 +155,7 @@ class _Tokens:
         best: Ids = logits[:, -1].argmax(axis=-1).astype(np.int64)
         done = np.zeros(len(best), bool) if self._done is None else self._done
         best = np.where(done, np.int64(self._padding), best)
-        self._done = done | np.isin(best, self._ends)
+        self._done = done | np.isin(best, self.ends)
         self._columns.append(best)
         return best[:, None]
 

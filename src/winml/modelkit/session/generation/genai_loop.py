@@ -35,7 +35,12 @@ def is_installed() -> bool:
 class GenaiGenerator:
     """A decoder in a session of onnxruntime-genai; sequences of a batch have one length."""
 
-    def __init__(self, folder: str | Path, *, target: Target, section: SessionSection | None = None) -> None:
+    def __init__(
+        self, folder: str | Path, *, target: Target, section: SessionSection | None = None, endless: bool = True
+    ) -> None:
+        """Open the folder; `endless` goes on where the model would end a text, by the likeliest of the other tokens."""
+        self._endless = endless
+        self._last: Ids | None = None
         if target.ep not in EPS:
             raise RequestError(
                 f"onnxruntime-genai is used on {', '.join(EPS)} only, not on {target}",
@@ -81,16 +86,20 @@ class GenaiGenerator:
             )
         length = ids.shape[1] + new_tokens
         params = self._library.GeneratorParams(self._model)
-        # The least length keeps it going after an end token; when a text has ended is decided by the caller.
-        params.set_search_options(do_sample=False, max_length=length, min_length=length, batch_size=len(ids))
+        # The least length keeps it going, and takes the end tokens out of the choice.
+        least = {"min_length": length} if self._endless else {}
+        params.set_search_options(do_sample=False, max_length=length, batch_size=len(ids), **least)
         self._generator = self._library.Generator(self._model, params)
+        self._last = None
         self._generator.append_tokens(ids.astype(np.int32))
 
     def next(self) -> Ids:
         if self._generator is None:
             raise SessionError("`next` was called before `start`")
-        self._generator.generate_next_token()
-        return np.asarray(self._generator.get_next_tokens(), np.int64)
+        if self._last is None or not self._generator.is_done():
+            self._generator.generate_next_token()
+            self._last = np.asarray(self._generator.get_next_tokens(), np.int64)
+        return self._last
 
     def close(self) -> None:
         self._generator = self._model = None

@@ -36,9 +36,21 @@ def choose_runtime(target: Target, wanted: str | None = None) -> ChosenRuntime:
 
 
 def open_generator(
-    folder: str | Path, *, target: Target, section: SessionSection | None = None, runtime: str | None = None
+    folder: str | Path,
+    *,
+    target: Target,
+    section: SessionSection | None = None,
+    runtime: str | None = None,
+    distribution: str | None = None,
+    strict_ep: bool = False,
+    endless: bool = True,
 ) -> GenaiGenerator | OrtGenerator:
-    """A decoder folder, ready to run on a target."""
+    """A decoder folder, ready to run on a target.
+
+    `distribution` and `strict_ep` are for our own loop, as a session takes them; it never ends a text by itself.
+    Without `endless`, onnxruntime-genai does at the model's end tokens, which are no choice for it otherwise.
+    """
     chosen = choose_runtime(target, runtime)
-    kind = GenaiGenerator if chosen.name == "genai" else OrtGenerator
-    return kind(folder, target=target, section=section)
+    if chosen.name == "genai":
+        return GenaiGenerator(folder, target=target, section=section, endless=endless)
+    return OrtGenerator(folder, target=target, section=section, distribution=distribution, strict_ep=strict_ep)

@@ -7,6 +7,7 @@ becomes the past of the next one without being copied.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,22 @@ IN_PLACE = "GroupQueryAttention"
 class OrtGenerator:
     """A decoder in one session of ONNX Runtime."""
 
-    def __init__(self, folder: str | Path, *, target: Target, section: SessionSection | None = None) -> None:
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        target: Target,
+        section: SessionSection | None = None,
+        distribution: str | None = None,
+        strict_ep: bool = False,
+    ) -> None:
         self.description = read_decoder_folder(Path(folder))
         types = {node.op_type for node in outline(self.description.model).nodes}
         self.in_place = IN_PLACE in types
         """Whether the cache is one buffer that every step writes into."""
-        self.session = WinMLSession(self.description.model, target=target, section=section)
+        self.session = WinMLSession(
+            self.description.model, target=target, section=section, distribution=distribution, strict_ep=strict_ep
+        )
         self.inputs = {spec.name: spec for spec in self.session.inputs}
         outputs = {spec.name: spec for spec in self.session.outputs}
         self.pairs = _find_pairs(self.description, self.inputs, outputs)
@@ -62,6 +73,17 @@ class OrtGenerator:
         """The logits after every token of texts (batch, length, vocabulary); those of padding mean nothing."""
         found = check_prompt(ids, mask, new_tokens=1, context_length=self.context_length + 1)
         return self._begin(ids, found, 0).score()
+
+    def score_parts(self, ids: Ids, *, part: int) -> Iterator[Logits]:
+        """The logits after every token of one text (tokens), for `part` tokens at a time: long texts have gigabytes."""
+        text = ids[None]
+        check_prompt(text, None, new_tokens=1, context_length=self.context_length + 1)
+        first = text[:, :part]
+        run = self._begin(first, np.ones_like(first), text.shape[1] - first.shape[1])
+        yield run.score()[0]
+        for start in range(part, text.shape[1], part):
+            # A copy: runs alike write into the same memory.
+            yield run.extend(text[:, start : start + part])[0].copy()
 
     def _begin(self, ids: Ids, mask: Ids, new_tokens: int) -> _Run:
         self._run = None
@@ -115,7 +137,7 @@ class _Run:
         if self._logits is not None:
             self._logits = None  # a long prompt has gigabytes of them
         else:
-            self._last = self._step()[:, -1].argmax(axis=-1).astype(np.int64)
+            self._last = self.extend(self._last[:, None])[:, -1].argmax(axis=-1).astype(np.int64)
         return self._last
 
     def score(self) -> Logits:
@@ -126,7 +148,8 @@ class _Run:
     def _prompt(self, new_tokens: int) -> Logits:
         raise NotImplementedError
 
-    def _step(self) -> Logits:
+    def extend(self, ids: Ids) -> Logits:
+        """The logits after further tokens (batch, tokens), which have no padding."""
         raise NotImplementedError
 
     def _last_places(self) -> Ids:
@@ -150,7 +173,7 @@ class _InPlace(_Run):
     def _prompt(self, new_tokens: int) -> Logits:
         import onnxruntime
 
-        self._steps = 0
+        self._width = 0
         batch, longest = len(self.ids), int(self.lengths.max())
         moved = np.zeros((batch, longest), np.int64)
         for row, length in enumerate(self.lengths):
@@ -166,14 +189,16 @@ class _InPlace(_Run):
     def _last_places(self) -> Ids:
         return self.lengths - 1
 
-    def _step(self) -> Logits:
-        if self._steps == 0:
-            self.binding.bind_output("logits")  # its shape is that of the prompt until now; later steps write it again
-        self._steps += 1
-        self.lengths = self.lengths + 1
+    def extend(self, ids: Ids) -> Logits:
+        width = ids.shape[1]
+        if width != self._width:
+            self.binding.bind_output("logits")  # its shape is that of the run before; steps alike write it again
+        self._width = width
+        positions = self.lengths[:, None] + np.arange(width)
+        self.lengths = self.lengths + width
         places = np.arange(int(self.lengths.max()))[None]
         mask = (places < self.lengths[:, None]).astype(np.int64)
-        return self._run_text(self._last[:, None], mask, (self.lengths - 1)[:, None])
+        return self._run_text(ids, mask, positions)
 
     def score(self) -> Logits:
         found = super().score()
@@ -199,15 +224,15 @@ class _Growing(_Run):
     def _last_places(self) -> Ids:
         return np.full(len(self.ids), self.ids.shape[1] - 1)
 
-    def _step(self) -> Logits:
+    def extend(self, ids: Ids) -> Logits:
         made = self.binding.get_outputs()[1:]
         self.binding.bind_output("logits")  # its shape is another one
         for (past, present), value in zip(self.owner.pairs, made, strict=True):
             self.binding.bind_ortvalue_input(past, value)
             self.binding.bind_output(present)
-        self.mask = np.concatenate([self.mask, np.ones((len(self.ids), 1), np.int64)], axis=1)
-        self._positions = self._positions[:, -1:] + 1
-        return self._run_text(self._last[:, None], self.mask, self._positions)
+        self.mask = np.concatenate([self.mask, np.ones_like(ids)], axis=1)
+        self._positions = self._positions[:, -1:] + 1 + np.arange(ids.shape[1])
+        return self._run_text(ids, self.mask, self._positions)
 
 
 def _find_pairs(
