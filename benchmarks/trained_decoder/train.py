@@ -25,8 +25,8 @@ HELD_OUT = 10
 TEXT = 1200
 """Characters of a held-out text."""
 TEXTS, SUMS = 64, 200
-LARGEST = 49
-"""Numbers of a sum."""
+LARGEST = 9
+"""The largest number of a sum: all sums are seen while training, and are to be kept by what is built of it."""
 CONTEXT, LENGTH, BATCH = 256, 256, 8
 SUM_ROWS = 2
 """Rows of a batch that are sums."""

@@ -121,8 +121,6 @@ def run(args: dict[str, Any], context: object) -> RunReport:
     section = asked.data
     folder = Path(section.processor or asked.folder)
     task, guessed = choose_task(asked.task or (CUSTOM.name if asked.custom else None), section, folder)
-    if task.generates and not asked.custom:
-        task.scorer(Setting((), folder))  # says that a single run generates no text
     check_request(task, asked, guessed)
     notes = (guessed,) if guessed else ()
     if section.source == DEFAULT:

@@ -169,7 +169,8 @@ class AnswerJudge:
     def score(self, sample: Sample) -> Scored:
         made = cut_end(self._answers.tokens_of(sample), self._ends)
         self.tokens += len(made)
-        text = self._texts.decode(made)
+        # Not every tokenizer says that an end token is no word.
+        text = self._texts.decode([token for token in made if token not in self._ends])
         if self._stop is not None:
             text = text.partition(self._stop)[0]
         values: dict[str, Any] = {"generated": made}

@@ -123,7 +123,8 @@ def _open_decoder(asked: RunArguments, folder: Path, task: Task, stack: ExitStac
     notes = tuple(f"`{name}` of genai_config.json is not used" for name in described.ignored)
     arm = asked.arm
     if task.name == tasks.GENERATION:
-        chosen, new_tokens = choose_runtime(arm.target, asked.runtime), asked.new_tokens or NEW_TOKENS
+        chosen = choose_runtime(arm.target, asked.runtime)
+        new_tokens = asked.new_tokens or min(NEW_TOKENS, max(described.context_length // 2, 1))
         generator = stack.enter_context(
             open_generator(
                 folder,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
-
-from winml.modelkit.core.errors import RequestError
 from winml.modelkit.evaluation.metrics import Metric
+from winml.modelkit.evaluation.outputs import NoScorer
 from winml.modelkit.evaluation.speech_recognition import TASK as SPEECH
 from winml.modelkit.evaluation.task import Setting, Task
 
@@ -17,8 +15,9 @@ FOLDER_HINT = (
 )
 
 
-def _refuse(setting: Setting) -> NoReturn:
-    raise RequestError("a single run of an ONNX model generates no text", hint=FOLDER_HINT)
+def _no_scorer(setting: Setting) -> NoScorer:
+    """Samples are scored where they are generated (`generation/judges.py`)."""
+    return NoScorer()
 
 
 _SHARE = (0.0, 1.0)
@@ -44,7 +43,7 @@ TASKS: dict[str, Task] = {
             Metric("kl_divergence", "rate", "divergence", ("places",), lower=True),
             Metric("same_next_token", "ratio", "same", ("places",), bounds=_SHARE),
         ),
-        scorer=_refuse,
+        scorer=_no_scorer,
         form="passage",
         labels=False,
         agreement=False,
@@ -56,7 +55,7 @@ TASKS: dict[str, Task] = {
         summary="what a decoder answers to prompts",
         metrics=(_EXACT, _ROUGE, _CHRF, _BLEU),
         comparison=_TOKENS,
-        scorer=_refuse,
+        scorer=_no_scorer,
         form="prompt",
         options=("stop",),
         generates=True,
@@ -65,7 +64,7 @@ TASKS: dict[str, Task] = {
         name=CHOICE,
         summary="one of several continuations per text, by likelihood",
         metrics=(Metric("accuracy", "share", "top1"), Metric("accuracy_per_byte", "share", "per_byte")),
-        scorer=_refuse,
+        scorer=_no_scorer,
         form="options",
         generates=True,
     ),
@@ -74,7 +73,7 @@ TASKS: dict[str, Task] = {
         summary="a text in another language, from an encoder and a decoder",
         metrics=(_BLEU, _CHRF),
         comparison=_TOKENS,
-        scorer=_refuse,
+        scorer=_no_scorer,
         form="prompt",
         generates=True,
     ),
@@ -83,7 +82,7 @@ TASKS: dict[str, Task] = {
         summary="a text in short, from an encoder and a decoder",
         metrics=(_ROUGE, _CHRF),
         comparison=_TOKENS,
-        scorer=_refuse,
+        scorer=_no_scorer,
         form="prompt",
         generates=True,
     ),
@@ -92,7 +91,7 @@ TASKS: dict[str, Task] = {
         summary="a text for a text, from an encoder and a decoder",
         metrics=(_EXACT, _ROUGE, _CHRF, _BLEU),
         comparison=_TOKENS,
-        scorer=_refuse,
+        scorer=_no_scorer,
         form="prompt",
         generates=True,
     ),
@@ -101,7 +100,7 @@ TASKS: dict[str, Task] = {
         summary="the text of a recording, from an encoder and a decoder",
         metrics=SPEECH.metrics,
         comparison=_TOKENS,
-        scorer=_refuse,
+        scorer=_no_scorer,
         form="speech",
         generates=True,
     ),
