@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,13 @@ import data_zoo
 import model_zoo
 from data_zoo import IDS, WORDS
 from task_zoo import with_values
+from winml.modelkit.core.config import DataSection
+from winml.modelkit.core.measurement import Arm, SessionSection
+from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import to_json
+from winml.modelkit.evaluation.generation.run import run
+from winml.modelkit.evaluation.report import RunArguments, RunReport
+from winml.modelkit.session.arm import arm_arguments
 
 START, END = IDS["[CLS]"], IDS["[SEP]"]
 DRIFT = 0.01
@@ -154,3 +162,22 @@ def pair(folder: Path, said: Mapping[str, str] | None = None, *, takes: str = "t
     listed = {"schema": "winml/parts/1", "model": "pair", "target": "cpu", "parts": parts}
     (folder / "parts.json").write_text(json.dumps(listed), encoding="utf-8")
     return tokenizer(folder, end=True)
+
+
+class Context:
+    """Collects events."""
+
+    def __init__(self) -> None:
+        self.stop = threading.Event()
+        self.events: list[object] = []
+
+    def tell(self, event: object) -> None:
+        self.events.append(event)
+
+
+def judged(model: Path, data: Path | str, task: str | None, **more: Any) -> RunReport:
+    arm = Arm(artifact=str(model), target=Target("cpu", "cpu"), session=SessionSection(threads=1))
+    section = DataSection(str(data), **more.pop("section", {}))
+    given: dict[str, Any] = {"reference": False, "runtime": None, **more}
+    asked = RunArguments(arm=arm_arguments(arm, None), data=section, folder=str(model), task=task, **given)
+    return run(to_json(asked), Context())

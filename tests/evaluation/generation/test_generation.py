@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import data_zoo
 import generation_zoo
 import task_cases
 from data_zoo import IDS
+from generation_zoo import Context, judged
 from task_zoo import Case
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import DataError, RequestError
@@ -29,25 +29,6 @@ from winml.modelkit.session.arm import arm_arguments
 from winml.modelkit.session.generation.ort_loop import OrtGenerator
 
 GENERATING = [name for name, task in TASKS.items() if task.generates]
-
-
-class Context:
-    """Collects events."""
-
-    def __init__(self) -> None:
-        self.stop = threading.Event()
-        self.events: list[object] = []
-
-    def tell(self, event: object) -> None:
-        self.events.append(event)
-
-
-def judged(model: Path, data: Path | str, task: str | None, **more: Any) -> RunReport:
-    arm = Arm(artifact=str(model), target=Target("cpu", "cpu"), session=SessionSection(threads=1))
-    section = DataSection(str(data), **more.pop("section", {}))
-    given: dict[str, Any] = {"reference": False, "runtime": None, **more}
-    asked = RunArguments(arm=arm_arguments(arm, None), data=section, folder=str(model), task=task, **given)
-    return run(to_json(asked), more.get("context") or Context())
 
 
 def judge_case(case: Case, task: str, **more: Any) -> RunReport:
