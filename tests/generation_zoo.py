@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import threading
@@ -70,7 +71,7 @@ def hits(table: np.ndarray, ids: Sequence[int], last: int, drift: float = DRIFT)
 def _rows(table: np.ndarray, ids: Sequence[int], drift: float) -> list[tuple[list[float], int]]:
     """The logits after each token, and the token that comes."""
     found, total = [], 0.0
-    for token, after in zip(ids, ids[1:], strict=False):
+    for token, after in itertools.pairwise(ids):
         total += token
         found.append(([float(value) + drift * total * place for place, value in enumerate(table[token])], after))
     return found
@@ -84,7 +85,8 @@ def decoder(folder: Path, table: np.ndarray, *, drift: float = DRIFT, context: i
                   float[batch,1,past,1] past_0_key, float[batch,1,past,1] past_0_value)
             => (float[batch,sequence,words] logits, float[batch,1,total,1] present_0_key,
                 float[batch,1,total,1] present_0_value)
-            <int64[2] axes = {1, 3}, int64[1] first = {1}, int64 two = {2}, int64[1] ends = {1000000}, int64[1] axis = {2}>
+            <int64[2] axes = {1, 3}, int64[1] first = {1}, int64 two = {2}, int64[1] ends = {1000000},
+             int64[1] axis = {2}>
             { number = Cast<to = 1>(input_ids)  key = Unsqueeze(number, axes)
               present_0_key = Concat<axis = 2>(past_0_key, key)  present_0_value = Concat<axis = 2>(past_0_value, key)
               sums = CumSum(present_0_key, two)  past = Shape<start = 2, end = 3>(past_0_key)

@@ -490,7 +490,7 @@ def _perplexity(folder: Path) -> Case:
         done = 1
         for start in range(0, len(ids), 16):  # windows lie half of the context apart
             window = ids[start : start + 32]
-            found = generation_zoo.losses(table, window)[done - start - 1 :] if start else generation_zoo.losses(table, window)
+            found = generation_zoo.losses(table, window)[done - start - 1 :]
             losses, done = losses + sum(found), start + len(window)
             right += generation_zoo.hits(table, window, len(found))
             if done >= len(ids):

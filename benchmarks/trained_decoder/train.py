@@ -85,7 +85,7 @@ def train(model: Any, tokenizer: Any, texts: list[str], steps: int) -> None:
     """Texts at random places with a sum now and then; the rate rises, then falls to zero."""
     import torch
 
-    draw = random.Random(0)  # noqa: S311 - a choice, not a secret
+    draw = random.Random(0)
     corpus = torch.tensor(tokenizer("\n".join(texts), add_special_tokens=False)["input_ids"])
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.01)
     warm = max(steps // 20, 1)
@@ -111,12 +111,12 @@ def train(model: Any, tokenizer: Any, texts: list[str], steps: int) -> None:
         optimizer.step()
         schedule.step()
         if step % 20 == 0 or step == steps - 1:
-            print(f"step {step}: loss {loss.item():.3f}, {time.monotonic() - started:.0f} s", file=sys.stderr)  # noqa: T201
+            print(f"step {step}: loss {loss.item():.3f}, {time.monotonic() - started:.0f} s", file=sys.stderr)
 
 
 def write_data(folder: Path, held_out: list[str]) -> list[str]:
     """Texts and sums that were not trained on as such; returns the texts."""
-    draw = random.Random(1)  # noqa: S311 - a choice, not a secret
+    draw = random.Random(1)
     texts = []
     for number in range(TEXTS):
         source = held_out[number % len(held_out)]
@@ -173,7 +173,7 @@ def main() -> None:
     model.save_pretrained(asked.folder)
     tokenizer.save_pretrained(asked.folder)
     found = measure(model, tokenizer, write_data(asked.folder, held_out))
-    print(f"perplexity of {TEXTS} held-out texts: {found:.4f}")  # noqa: T201
+    print(f"perplexity of {TEXTS} held-out texts: {found:.4f}")
 
 
 if __name__ == "__main__":

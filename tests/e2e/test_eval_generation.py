@@ -40,7 +40,9 @@ def test_perplexity_with_a_reference_has_the_divergence_and_limits_for_it(tmp_pa
     assert value["generation"]["window"] == 32
     assert value["checks"][0]["answer"] == "within"
     assert value["distance"][0]["output"] == "logits"
-    message = failed(winml("eval", *args, *CPU, "--metric", "kl_divergence", "--max-metric", "0.000001", "--judge", "value"), 5)
+    message = failed(
+        winml("eval", *args, *CPU, "--metric", "kl_divergence", "--max-metric", "0.000001", "--judge", "value"), 5
+    )
     assert "kl_divergence is" in message
     page = tmp_path / "r.html"
     assert winml("report", tmp_path / "r.json", "-o", page).returncode == 0

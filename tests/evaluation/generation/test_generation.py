@@ -141,7 +141,7 @@ def test_what_does_not_fit_names_the_row(tmp_path: Path) -> None:
     folder = generation_zoo.decoder(tmp_path / "model", generation_zoo.random_table())
     rows = [{"prompt": "it", "label": "it"}, {"prompt": "it " * 30, "label": "it"}]
     data = data_zoo.jsonl(tmp_path / "data.jsonl", rows)
-    with pytest.raises(DataError, match="prompt of sample 1 .* has 31 tokens, which with 8 new ones is more than .* 32"):
+    with pytest.raises(DataError, match="prompt of sample 1 .* has 31 tokens, which with 8 new ones is more"):
         judged(folder, data, "text-generation", new_tokens=8, runtime="onnxruntime")
     choices = data_zoo.jsonl(tmp_path / "c.jsonl", [{"text": "it " * 40, "choices": ["a", "b"], "label": 0}])
     with pytest.raises(DataError, match="sample 0 .* has 42 tokens"):

@@ -215,7 +215,8 @@ def evaluate(
     """Measure the accuracy of a model on the target itself, alone or against a reference.
 
     `metric` is the name of one of the task's, a function `score(outputs, sample)` of your own, or `FILE.py:NAME`.
-    Folders that generate text take `runtime` and `new_tokens`. `min_metric`, `max_metric`, `max_drop` and `min_agreement` raise `CheckFailed` when they are not met.
+    `min_metric`, `max_metric`, `max_drop` and `min_agreement` raise `CheckFailed` when they are not met. Folders that
+    generate text take `runtime` and `new_tokens`.
     """
     at_least(1, threads=threads, new_tokens=new_tokens)
     at_least(0, max_drop=max_drop)

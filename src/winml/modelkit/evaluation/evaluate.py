@@ -435,9 +435,7 @@ def compare_generation(candidate: Side, reference: Side) -> dict[str, MetricEsti
         series |= compare_tokens(mine[GENERATED], theirs[GENERATED])
     elif candidate.report.outputs:
         series |= {"more_loss": compare_losses(mine, theirs), **vars(_ask_divergence(candidate, reference, count))}
-    return {
-        metric.name: estimate(metric, series) for metric in candidate.report.comparison if metric.series in series
-    }
+    return {metric.name: estimate(metric, series) for metric in candidate.report.comparison if metric.series in series}
 
 
 def _ask_divergence(candidate: Side, reference: Side, count: int) -> DivergenceReport:

@@ -190,7 +190,8 @@ def check_request(task: Task, asked: RunArguments, guessed: str | None) -> None:
     judged = next((m for m in judgeable if asked.metric in (None, m.name)), None)
     if judged in task.comparison and asked.max_drop is not None:
         raise RequestError(
-            f"`{asked.metric}` is about both models, so it cannot drop", hint="its limit is `--max-metric` or `--min-metric`"
+            f"`{asked.metric}` is about both models, so it cannot drop",
+            hint="its limit is `--max-metric` or `--min-metric`",
         )
     if judged is not None:
         check_range(judged, limits)

@@ -138,9 +138,7 @@ class Answers(Protocol):
 class DecoderAnswers:
     """Continues prompts with a decoder."""
 
-    def __init__(
-        self, generator: Generator, texts: TextTokens, *, new_tokens: int, ends: tuple[int, ...]
-    ) -> None:
+    def __init__(self, generator: Generator, texts: TextTokens, *, new_tokens: int, ends: tuple[int, ...]) -> None:
         self._generator, self._texts, self._new_tokens, self._ends = generator, texts, new_tokens, ends
 
     def tokens_of(self, sample: Sample) -> list[int]:
@@ -160,8 +158,15 @@ class AnswerJudge:
     """What a model answers, compared with what was expected where the data says so."""
 
     def __init__(
-        self, answers: Answers, texts: TextTokens, *, ends: tuple[int, ...], stop: str | None = None, words: bool = False
+        self,
+        answers: Answers,
+        texts: TextTokens,
+        *,
+        ends: tuple[int, ...],
+        stop: str | None = None,
+        words: bool = False,
     ) -> None:
+        """`stop` is a text that ends an answer; with `words` an answer is judged by the words that are wrong."""
         self._answers, self._texts, self._ends, self._words = answers, texts, ends, words
         self._stop = None if stop is None else _ESCAPES.get(stop, stop)
         self.tokens = 0

@@ -22,6 +22,7 @@ from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.data.dataset import Dataset, list_columns, open_dataset
 from winml.modelkit.data.row_plans import LABELS
 from winml.modelkit.data.samples import Sample
+from winml.modelkit.data.text import TOKENIZER
 from winml.modelkit.ep.discovery import distribution_version
 from winml.modelkit.evaluation.generation import tasks
 from winml.modelkit.evaluation.generation.judges import (
@@ -206,7 +207,8 @@ def _open_pair(asked: RunArguments, folder: Path, task: Task, stack: ExitStack) 
             f"the parts of `{folder}` are {', '.join(sessions)}: an encoder with a decoder is judged here",
             hint=tasks.FOLDER_HINT,
         )
-    beside = next((one for one in (folder, composite.part_folder("decode")) if (one / "tokenizer.json").is_file()), None)
+    places = (folder, composite.part_folder("decode"))
+    beside = next((one for one in places if (one / TOKENIZER).is_file()), None)
     texts = TextTokens(Path(asked.data.processor or beside or folder), None)
     inputs = sessions["encoder"].inputs if task.form == "speech" else ()
     dataset = _open_data(asked, task, beside or folder, inputs)
