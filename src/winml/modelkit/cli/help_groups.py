@@ -42,7 +42,7 @@ HEADINGS: Headings = {
         "--warmup --cool-down --memory --monitor --allow-different --by-position --force "
         "--no-calibration --no-confirm --normal-priority --from",
     ),
-    "Generating text": ("--prompt-tokens --new-tokens", "--runtime"),
+    "Generating text": ("--new-tokens", "--runtime"),
     "Operator trace": ("--op-tracing --baseline", "--top-k --trace-format"),
     "Inputs": ("--dim --input-data", "--batch-size --shape --int-range --seed --max-sample"),
     "Export": ("", "--part --exporter --dynamic-axes --input-specs --no-parity --trust-remote-code"),

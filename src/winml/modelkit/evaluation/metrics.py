@@ -41,8 +41,8 @@ Kind = Literal[
     "share", "mean", "number", "pearson", "spearman", "ratio", "rate", "perplexity", "r2", "mean_iou", "map", "map_50",
     "pq", "auc", "bleu", "chrf", "score", "total",
 ]  # fmt: skip
-"""`mean` is of numbers from 0 to 1, `number` of numbers on a scale of their own: errors, decibels; `ratio` is a part of a
-whole, `rate` so much for each of something: bits per token; `score` and `total` are what a custom metric gives."""
+"""`mean` is of numbers from 0 to 1, `number` of numbers on a scale of their own: errors, decibels; `ratio` is a part of
+a whole, `rate` so much for each of something: bits per token; `score` and `total` are what a custom metric gives."""
 Series = Mapping[str, Sequence[Any]]
 """What each sample gives, by name: numbers, which are 0 and 1 for a share, or records of classes."""
 Limits = tuple[float, float]

@@ -126,17 +126,16 @@ def _open_decoder(asked: RunArguments, folder: Path, task: Task, stack: ExitStac
     if task.name == tasks.GENERATION:
         chosen = choose_runtime(arm.target, asked.runtime)
         new_tokens = asked.new_tokens or min(NEW_TOKENS, max(described.context_length // 2, 1))
-        generator = stack.enter_context(
-            open_generator(
-                folder,
-                target=arm.target,
-                section=arm.session,
-                runtime=asked.runtime,
-                distribution=arm.distribution,
-                strict_ep=arm.strict_ep,
-                endless=False,
-            )
+        generator = open_generator(
+            folder,
+            target=arm.target,
+            section=arm.session,
+            runtime=asked.runtime,
+            distribution=arm.distribution,
+            strict_ep=arm.strict_ep,
+            endless=False,
         )
+        stack.callback(generator.close)
         answers = DecoderAnswers(generator, texts, new_tokens=new_tokens, ends=described.end_tokens)
         judge = AnswerJudge(answers, texts, ends=described.end_tokens, stop=asked.task_options.get("stop"))
         facts = _facts(generator, chosen.reason, new_tokens=new_tokens)
