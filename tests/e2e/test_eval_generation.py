@@ -91,3 +91,11 @@ def test_bad_requests_are_one_sentence(tmp_path: Path) -> None:
     assert "there is no tokenizer.json" in failed(winml("eval", "-m", case.model, *data, *CPU), 2)
     empty = data_zoo.jsonl(tmp_path / "e.jsonl", [{"words": ["a"]}])
     assert "no column for `text`" in failed(winml("eval", "-m", other, "--data", empty, *CPU), 2)
+
+
+def test_tokens_have_their_own_limit(tmp_path: Path) -> None:
+    case = task_cases.CASES["text-generation"](tmp_path)
+    args = ("-m", case.model, "--reference", case.model, "--data", case.data, "--task", "text-generation")
+    message = failed(winml("eval", *args, "--min-agreement", "0.9"), 2)
+    assert "compares tokens" in message
+    assert "--metric equal_tokens --min-metric" in message

@@ -132,6 +132,8 @@ def evaluate(request: EvalRequest, on_event: OnEvent) -> EvalResult:
         runs = _Runs(request, data, model, folder, on_event)
         runs.warnings += chosen.notes
         candidate = runs.candidate(resolved)
+        if request.save_outputs is not None and not candidate.report.outputs:
+            runs.warnings.append(f"`--save-outputs` wrote nothing: task `{candidate.report.task}` keeps no outputs")
         reference, distance, comparison = None, None, None
         if runs.compares and not candidate.report.stopped:
             with _keeping(request.judging, candidate, runs):
@@ -255,6 +257,11 @@ def _check_generation(request: EvalRequest) -> None:
     if request.state or request.output is not None:
         option = "--state" if request.state else "--output-name"
         raise RequestError(f"`{option}` is for models that are run once, and `{request.model}` generates text")
+    if request.judging.min_agreement is not None and request.task not in (None, "perplexity"):
+        raise RequestError(
+            f"`--min-agreement` is about outputs, and task `{request.task}` compares tokens",
+            hint="`--metric equal_tokens --min-metric X` is its limit",
+        )
     if request.reference is not None and not generates(request.reference):
         raise RequestError(
             f"the reference `{request.reference}` does not generate text, but `{request.model}` does",

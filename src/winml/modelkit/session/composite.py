@@ -41,7 +41,16 @@ def load_parts(folder: Path) -> dict[str, PartEntry]:
 class Composite:
     """Sessions of all parts, with greedy decoding."""
 
-    def __init__(self, folder: str | Path, *, target: Target, section: SessionSection | None = None) -> None:
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        target: Target,
+        section: SessionSection | None = None,
+        distribution: str | None = None,
+        strict_ep: bool = False,
+    ) -> None:
+        self._distribution, self._strict_ep = distribution, strict_ep
         self.folder = Path(folder)
         self._parts = load_parts(self.folder)
         self._stack = ExitStack()
@@ -54,7 +63,13 @@ class Composite:
         for name in (entry.folder, entry.file):
             if not stays_inside(name):
                 raise ModelFileError(f"`{self.folder / PARTS}` names `{name}`, which is outside its folder")
-        return WinMLSession(self.folder / entry.folder / entry.file, target=target, section=section)
+        return WinMLSession(
+            self.folder / entry.folder / entry.file,
+            target=target,
+            section=section,
+            strict_ep=self._strict_ep,
+            distribution=self._distribution,
+        )
 
     def __enter__(self) -> Composite:
         return self

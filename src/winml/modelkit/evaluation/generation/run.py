@@ -15,7 +15,7 @@ from winml.modelkit.core import values
 from winml.modelkit.core.config import RANDOM, DataSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.environment import RuntimeVersion
-from winml.modelkit.core.errors import DataError, RequestError
+from winml.modelkit.core.errors import DataError, RequestError, SessionError
 from winml.modelkit.core.generation import is_decoder_folder, read_decoder_folder
 from winml.modelkit.core.placement import Placement
 from winml.modelkit.core.suggest import did_you_mean
@@ -193,13 +193,23 @@ class PairAnswers:
         if not inputs:
             ids = self._texts.ids(sample.about["text"], sample.where)[None]
             inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
-        return [int(token) for token in self._composite.generate(inputs, new_tokens=self._new_tokens)[0]]
+        try:
+            made = self._composite.generate(inputs, new_tokens=self._new_tokens)[0]
+        except SessionError as error:
+            # Parts do not say how long a text may be; the runtime does, and not for which row.
+            raise SessionError(f"{sample.where} cannot be answered: {error.message}", hint=error.hint) from error
+        return [int(token) for token in made]
 
 
 def _open_pair(asked: RunArguments, folder: Path, task: Task, stack: ExitStack) -> _Running:
     if asked.runtime == "genai":
         raise RequestError("an encoder with a decoder is run by winml alone, not by onnxruntime-genai")
-    composite = stack.enter_context(Composite(folder, target=asked.arm.target, section=asked.arm.session))
+    arm = asked.arm
+    composite = stack.enter_context(
+        Composite(
+            folder, target=arm.target, section=arm.session, distribution=arm.distribution, strict_ep=arm.strict_ep
+        )
+    )
     sessions = composite.sessions
     if "encoder" not in sessions or "decode" not in sessions:
         raise RequestError(
