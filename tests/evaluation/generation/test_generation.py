@@ -16,7 +16,7 @@ from data_zoo import IDS
 from generation_zoo import Context, judged
 from task_zoo import Case
 from winml.modelkit.core.config import DataSection
-from winml.modelkit.core.errors import DataError, RequestError
+from winml.modelkit.core.errors import DataError, ModelFileError, RequestError
 from winml.modelkit.core.measurement import Arm, SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import read, to_json
@@ -188,3 +188,10 @@ def test_numbers_that_are_none_leave_the_metric_unknown(tmp_path: Path) -> None:
     report = judged(folder, data, "perplexity")
     assert [one is None for one in report.predictions] == [False, True]
     assert estimate(report.metrics[0], report.series).value is None
+
+
+def test_parts_that_do_not_say_where_a_text_begins_are_named(tmp_path: Path) -> None:
+    case = task_cases.CASES["translation"](tmp_path)
+    (case.model / "decode" / "config.json").write_text('{"eos_token_id": 3}', encoding="utf-8")
+    with pytest.raises(ModelFileError, match="does not say which token a text begins with"):
+        judge_case(case, "translation")

@@ -135,6 +135,11 @@ class Composite:
         return tokens.made
 
     def _pair(self, inputs: Arrays, tokens: _Tokens, new_tokens: int) -> Ids:
+        if tokens.first is None:
+            file = self.part_folder("decode") / "config.json"
+            raise ModelFileError(
+                f"`{file}` does not say which token a text begins with", hint="add `decoder_start_token_id` to it"
+            )
         state = self.run("encoder", inputs)["last_hidden_state"]
         masks = {"encoder_attention_mask": inputs["attention_mask"]} if "attention_mask" in inputs else {}
         ids = np.full((len(state), 1), tokens.first, np.int64)
