@@ -7,6 +7,7 @@ becomes the past of the next one without being copied.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,16 @@ class OrtGenerator:
         """The logits after every token of texts (batch, length, vocabulary); those of padding mean nothing."""
         found = check_prompt(ids, mask, new_tokens=1, context_length=self.context_length + 1)
         return self._begin(ids, found, 0).score()
+
+    def score_parts(self, ids: Ids, *, part: int) -> Iterator[Logits]:
+        """The logits after every token of one text (tokens), for `part` tokens at a time: long texts have gigabytes."""
+        text = ids[None]
+        check_prompt(text, None, new_tokens=1, context_length=self.context_length + 1)
+        first = text[:, :part]
+        run = self._begin(first, np.ones_like(first), text.shape[1] - first.shape[1])
+        yield run.score()[0]
+        for start in range(part, text.shape[1], part):
+            yield run.extend(text[:, start : start + part])[0]
 
     def _begin(self, ids: Ids, mask: Ids, new_tokens: int) -> _Run:
         self._run = None
@@ -153,6 +164,10 @@ class _Run:
     def _step(self) -> None:
         raise NotImplementedError
 
+    def extend(self, ids: Ids) -> Logits:
+        """The logits after further tokens (batch, tokens) that are given, without padding; not between steps."""
+        raise NotImplementedError
+
     def _last_places(self) -> Ids:
         raise NotImplementedError
 
@@ -220,6 +235,13 @@ class _InPlace(_Run):
         self._bind("attention_mask", self._text_mask)
         self._call()
 
+    def extend(self, ids: Ids) -> Logits:
+        positions = self.lengths[:, None] + np.arange(ids.shape[1])
+        self.lengths = self.lengths + ids.shape[1]
+        mask = (np.arange(int(self.lengths.max()))[None] < self.lengths[:, None]).astype(np.int64)
+        self.binding.bind_output("logits")  # its shape is that of the run before
+        return self._run_prompt(ids, mask, positions)
+
     def score(self) -> Logits:
         found = super().score()
         placed = np.zeros((*self.ids.shape, found.shape[-1]), found.dtype)
@@ -254,6 +276,17 @@ class _Growing(_Run):
         self._text_mask = np.ascontiguousarray(self._whole_mask[:, : self.ids.shape[1] + self._steps + 1])
         self._bind("attention_mask", self._text_mask)
         self._call()
+
+    def extend(self, ids: Ids) -> Logits:
+        made = self.binding.get_outputs()[1:]
+        self.binding.bind_output("logits")  # its shape is that of the run before
+        for (past, present), value in zip(self.owner.pairs, made, strict=True):
+            self.binding.bind_ortvalue_input(past, value)
+            self.binding.bind_output(present)
+        self.mask = np.concatenate([self.mask, np.ones_like(ids)], axis=1)
+        positions = self._positions[:, -1:] + 1 + np.arange(ids.shape[1])
+        self._positions = positions
+        return self._run_prompt(ids, self.mask, positions)
 
 
 def _take_likeliest(logits: Logits, tokens: Ids) -> None:
