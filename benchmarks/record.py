@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 
 SCHEMA = "winml/benchmark/1"
-_PACKAGES = ("onnxruntime", "onnx", "onnxruntime-qnn", "torch", "transformers", "distributed")
+_PACKAGES = ("onnxruntime", "onnxruntime-genai", "onnx", "onnxruntime-qnn", "torch", "transformers", "distributed")
 _INSTRUCTIONS = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "asimddp", "i8mm")
 """Those that decide how fast and how exact kernels of 8 bits are."""
 

@@ -47,6 +47,11 @@ DOCUMENTS: dict[str, Document] = {
     "perf-parts": Document(
         "Result of `winml perf` of a composite model", ("measuring.perf_parts:PerfParts",), complete=True
     ),
+    "perf-generation": Document(
+        "Result of `winml perf` of a folder that generates text",
+        ("measuring.generation:GenerationPerf",),
+        command=True,
+    ),
     "trace": Document("Result of `winml trace`", ("measuring.trace:TraceDiffResult",), command=True),
     "build": Document("Result of `winml build`", ("building.result:BuildResult",), command=True),
     "build-config": Document(

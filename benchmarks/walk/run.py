@@ -38,7 +38,10 @@ from winml.modelkit.worker.process_tree import ProcessTree  # noqa: E402
 
 LIMITS_S = {"inspect": 60.0, "cpu": 600.0, "check": 180.0, "npu": 900.0}
 """The steps in their order, and how long each may take."""
-NPU = ("--target", "qnn/npu", "--precision", "w8a16", "--calibration", "random", "--samples", "8")
+NPU = (
+    "--target", "qnn/npu", "--precision", "w8a16", "--calibration", "random", "--samples", "8", "--fallback-precision",
+)  # fmt: skip
+"""The precision that was reached is in the facts of the step."""
 NEEDS = {"check": "cpu", "npu": "cpu"}
 """A step is skipped when the one it needs made nothing."""
 MADE = ("right", "not proven")

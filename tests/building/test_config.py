@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from winml.modelkit.building.config import ConfigRequest, make_config
+from winml.modelkit.building.config import PRELOAD, ConfigRequest, make, make_config
+from winml.modelkit.building.events import StageStarted
 from winml.modelkit.core.config import DataSection
+from winml.modelkit.core.errors import WorkerTimeout
+from winml.modelkit.core.events import Event
 from winml.modelkit.store.cache import Cache
+from winml.modelkit.worker.client import Worker
 
 BERT = {
     "model_type": "bert",
@@ -50,3 +54,14 @@ def test_sizes_for_an_npu_are_those_that_such_models_are_used_with(bert: str) ->
     given = make_config(ConfigRequest(bert, target="vitisai/npu", precision="fp32", dims={"sequence": 32}))
     assert given.config.optimize is not None
     assert given.config.optimize.fixed_dims["sequence"] == 32
+
+
+@pytest.mark.hf
+def test_an_architecture_in_no_table_is_announced_before_its_class_is_asked(bert: str) -> None:
+    (Path(bert) / "config.json").write_text(
+        json.dumps({**BERT, "model_type": "nystromformer", "architectures": ["NystromformerForMaskedLM"]})
+    )
+    events: list[Event] = []
+    with Worker(preload=PRELOAD) as worker, pytest.raises(WorkerTimeout, match="deriving the inputs of the model"):
+        make(ConfigRequest(bert, target="cpu", precision="fp32"), worker, on_event=events.append, timeout_s=0.01)
+    assert events == [StageStarted("derive", hit=False)]

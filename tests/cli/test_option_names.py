@@ -67,6 +67,7 @@ def make_table() -> list[Row]:
 KINDS = {
     "flag": "on or off",
     "N": "a whole number",
+    "N,...": "a list of whole numbers",
     "S": "seconds",
     "X": "a fraction or cosine",
     "PCT": "a percentage",
@@ -122,6 +123,8 @@ KINDS = {
 
 SEVERAL_KINDS = {
     "--output": "the one thing that a command writes: a file or a folder",
+    "--metric": "what decides: of a task in `eval`, of folders that generate text in `compare`",
+    "--prompt-tokens": "`perf` measures several lengths, `compare` decides at one",
     "--base": "a hypothesis in `kb judge`, a revision of git in `support review`",
 }
 """Options that take different values in different commands, and why."""

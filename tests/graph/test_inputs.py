@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from winml.modelkit.core.errors import DataError, ModelkitError, RequestError
+from winml.modelkit.core.placeholders import Placeholders
 from winml.modelkit.graph.inputs import InputRequest, InputSpec, fitting, from_npz, synthetic
 
 IMAGE = InputSpec("image", "tensor(float)", ("batch", 3, 8, 8))
@@ -32,6 +34,21 @@ def test_the_same_seed_gives_the_same_inputs() -> None:
 def test_integers_stay_in_their_range_both_ends_included() -> None:
     asked = InputRequest(dims={"sequence": 500}, int_ranges={"ids": (5, 7)})
     assert set(synthetic([IDS], asked)["ids"].ravel()) == {5, 6, 7}
+
+
+def test_words_that_stand_for_another_input_come_first_and_nowhere_else() -> None:
+    asked = InputRequest(
+        dims={"sequence": 200, "batch": 2}, int_ranges={"ids": (5, 7)}, placeholders={"ids": Placeholders(6, 3)}
+    )
+    ids = synthetic([IDS], asked)["ids"]
+    assert (ids[:, :3] == 6).all()
+    assert set(ids[:, 3:].ravel()) == {5, 7}
+    assert ids.dtype == np.int64
+    short = replace(asked, dims={"sequence": 2})
+    assert synthetic([IDS], short)["ids"].tolist() == [[6, 6]]
+    narrow = InputSpec("ids", "tensor(int8)", ("batch", "sequence"))
+    with pytest.raises(RequestError, match="word 300, which stands for another input, does not fit"):
+        synthetic([narrow], replace(asked, placeholders={"ids": Placeholders(300, 3)}))
 
 
 def test_integers_are_zero_or_one_unless_a_range_is_given() -> None:

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import pytest
 
 from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.placeholders import Placeholders
 from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.graph.inputs import InputRequest, InputSpec, synthetic
 from winml.modelkit.graph.sizes import (
     INPUTS_KEY,
     is_batch,
     match_sizes,
+    metadata_placeholders,
     metadata_ranges,
     metadata_sizes,
     missing_size_error,
@@ -99,5 +101,9 @@ def test_a_file_says_what_it_was_made_for_and_nonsense_says_nothing() -> None:
     metadata = {INPUTS_KEY: json.dumps(noted)}
     assert metadata_sizes(metadata) == {"past": 63}
     assert metadata_ranges(metadata) == {"ids": (0, 9)}
+    words = {"ids": [9, 4], "mask": [9, 0], "other": [-1, 4], "more": [1], "huge": [2**40, 1], "text": "x"}
+    noted = {INPUTS_KEY: json.dumps({"placeholders": words})}
+    assert metadata_placeholders(noted) == {"ids": Placeholders(9, 4)}
+    assert metadata_placeholders(metadata) == {}
     for text in ("", "[1]", "{", '{"sizes": 3}'):
         assert metadata_sizes({INPUTS_KEY: text}) == {}

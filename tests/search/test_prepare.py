@@ -1,17 +1,30 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from graph_values import make_facts
+from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.events import ignore
 from winml.modelkit.core.location import knowledge_root
+from winml.modelkit.core.metric_source import MetricSource
 from winml.modelkit.ep.probing import resolve
+from winml.modelkit.evaluation.custom_metric import make_metric
 from winml.modelkit.knowledge import rules
 from winml.modelkit.knowledge.findings import Knowledge
 from winml.modelkit.search.prepare import AutoconfigRequest, check_request, measuring_notes, prepare
+
+
+def score(outputs: Any, sample: Any) -> float:
+    return 1.0
+
+
+CUSTOM = make_metric(score)
+UNKNOWN = MetricSource(function="score", file=None, digest=None)
+DATA = DataSection("test.npz")
 
 
 @pytest.mark.parametrize(
@@ -19,6 +32,16 @@ from winml.modelkit.search.prepare import AutoconfigRequest, check_request, meas
     [
         ({"task": "image-classification"}, "a task needs labelled data"),
         ({"max_drop": 0.1}, "a limit for the metric needs labelled data"),
+        ({"max_metric": 3.0}, "a limit for the metric needs labelled data"),
+        ({"custom": CUSTOM, "max_drop": None}, "a metric needs labelled data"),
+        ({"task_options": {"threshold": "0.5"}}, "`--task-option` needs labelled data"),
+        ({"data": DATA, "custom": CUSTOM}, "a metric of your own needs a limit: nothing says how far `score` may"),
+        ({"data": DATA, "custom": CUSTOM, "max_drop": -1.0}, "`--max-drop` must be a number"),
+        ({"data": DATA, "custom": CUSTOM, "max_metric": 1.0}, "has no maximum"),
+        (
+            {"data": DATA, "custom": replace(CUSTOM, source=UNKNOWN), "max_drop": 1.0, "resume": True},
+            "the text of `score` is unknown",
+        ),
         ({"knowledge": "nowhere"}, "folder not found: `nowhere`"),
     ],
 )

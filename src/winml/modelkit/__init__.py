@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from winml.modelkit.evaluation.result import EvalResult as EvalResult
     from winml.modelkit.findings.result import KbReport as KbReport
     from winml.modelkit.measuring.compare_result import CompareResult as CompareResult
+    from winml.modelkit.measuring.generation import GenerationPerf as GenerationPerf
     from winml.modelkit.measuring.perf import PerfResult as PerfResult
     from winml.modelkit.measuring.trace import TraceDiffResult as TraceDiffResult
     from winml.modelkit.reporting.command import ReportResult as ReportResult
@@ -68,6 +69,7 @@ _FROM = {
     "Event": "core.events",
     "ExportResult": "building.export.result",
     "FolderInspection": "building.export.describe",
+    "GenerationPerf": "measuring.generation",
     "Inspection": "building.inspect",
     "KbReport": "findings.result",
     "ModelkitError": "core.errors",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from winml.modelkit.building.export.attempts import describe_fallback, list_attempts
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.core.config import ExportSection, InputSection
 from winml.modelkit.core.errors import RunFailedError
+from winml.modelkit.core.placeholders import Placeholders
 
 SECTION = ExportSection(
     task="text-classification",
@@ -60,4 +62,16 @@ def test_what_was_done_instead_is_said_with_the_reason(tmp_path: Path) -> None:
     )
     assert describe_fallback(last, failed) == (
         "fixed axes: batch at 1, sequence at 32; exporter: legacy; as asked it failed: it branches on a size",
+    )
+
+
+def test_a_model_of_images_and_text_that_cannot_be_traced_is_tried_with_its_text(tmp_path: Path) -> None:
+    words = InputSection("input_ids", "int64", ("batch", "sequence"), 3, 99, placeholders=Placeholders(98, 4))
+    images = InputSection("pixel_values", "float32", ("batch", 3, 8, 8))
+    seeing = replace(SECTION, inputs=(words, images), derived=("inputs were derived", "an image takes 4 words"))
+    asked, *_, last = list_attempts(seeing, folder(tmp_path))
+    assert last.inputs == (replace(words, placeholders=None),)
+    assert (last.exporter, last.sizes, last.derived) == ("transformers", SECTION.sizes, ("inputs were derived",))
+    assert describe_fallback(last, [(asked, RunFailedError("it branches"))]) == (
+        "exported with its text alone, without pixel_values; as asked it failed: it branches",
     )

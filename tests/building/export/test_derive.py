@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from winml.modelkit.building import exported
-from winml.modelkit.building.export import resolve
+from winml.modelkit.building.export import resolve, samples
 from winml.modelkit.building.export.derivation import InputDerivation
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.export.resolve import ExportOptions
 from winml.modelkit.building.exported import Located
 from winml.modelkit.core.errors import ModelFileError, RequestError
+from winml.modelkit.core.placeholders import Placeholders
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.worker.client import Worker
 
@@ -30,7 +31,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "model_type": "layoutlm", **TEXT, "type_vocab_size": 2, "max_2d_position_embeddings": 50
     },
     "BertForMultipleChoice": {"model_type": "bert", **TEXT, "type_vocab_size": 2},
-    "GraniteForCausalLM": {"model_type": "granite", **TEXT, "num_key_value_heads": 2},
+    "CohereForCausalLM": {"model_type": "cohere", **TEXT, "num_key_value_heads": 2},
     "TimesformerForVideoClassification": {
         "model_type": "timesformer", "image_size": 16, "patch_size": 8, "num_frames": 3, "hidden_size": 16,
         "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32,
@@ -44,6 +45,14 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "model_type": "m2m_100", "vocab_size": 99, "d_model": 16, "encoder_layers": 1, "decoder_layers": 1,
         "encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32,
         "max_position_embeddings": 64, "is_encoder_decoder": True, "pad_token_id": 1, "eos_token_id": 2,
+    },
+    "LlavaForConditionalGeneration": {
+        "model_type": "llava", "image_token_index": 98,
+        "text_config": {"model_type": "llama", **TEXT, "num_key_value_heads": 2},
+        "vision_config": {
+            "model_type": "clip_vision_model", "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2,
+            "num_attention_heads": 2, "image_size": 16, "patch_size": 8, "projection_dim": 16,
+        },
     },
     "Wav2Vec2BertForCTC": {
         "model_type": "wav2vec2-bert", "vocab_size": 30, "hidden_size": 16, "num_hidden_layers": 1,
@@ -95,7 +104,7 @@ def shapes(found: InputDerivation, part: str = "model") -> dict[str, tuple[int |
                 "token_type_ids": ("batch", "choices", "sequence"),
             },
         ),
-        ("GraniteForCausalLM", {"input_ids": ("batch", "sequence"), "attention_mask": ("batch", "sequence")}),
+        ("CohereForCausalLM", {"input_ids": ("batch", "sequence"), "attention_mask": ("batch", "sequence")}),
         ("TimesformerForVideoClassification", {"pixel_values": ("batch", 3, 3, 16, 16)}),
         ("PatchTSTForPrediction", {"past_values": ("batch", 24, 3), "past_observed_mask": ("batch", 24, 3)}),
         ("Wav2Vec2BertForCTC", {"input_features": ("batch", "frames", 20)}),
@@ -160,7 +169,7 @@ def test_an_input_of_an_unknown_name_is_named(worker: Worker, tmp_path: Path) ->
 
 
 def test_a_config_of_half_precision_without_weights_is_tried_in_full(worker: Worker, tmp_path: Path) -> None:
-    found = derive(worker, write(tmp_path / "m", "GraniteForCausalLM", dtype="bfloat16"))
+    found = derive(worker, write(tmp_path / "m", "CohereForCausalLM", dtype="bfloat16"))
     assert list(shapes(found)) == ["input_ids", "attention_mask"]
 
 
@@ -193,7 +202,7 @@ def test_an_invalid_processor_file_is_named(worker: Worker, tmp_path: Path) -> N
 
 
 def test_a_derivation_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    located = Located(write(tmp_path / "m", "GraniteForCausalLM"), "granite")
+    located = Located(write(tmp_path / "m", "CohereForCausalLM"), "cohere")
     cache = Cache(tmp_path / "cache")
     first = exported.find_derivation(located, ExportOptions(), cache)
     monkeypatch.setattr(exported, "Worker", None)
@@ -204,9 +213,9 @@ def test_a_derivation_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_table_or_a_user_that_names_the_inputs_is_not_second_guessed(tmp_path: Path) -> None:
     bert = Located(write(tmp_path / "b", "BertForSequenceClassification", model_type="bert", **TEXT), "bert")
     assert exported.find_derivation(bert, ExportOptions()) is None
-    granite = Located(write(tmp_path / "g", "GraniteForCausalLM"), "granite")
+    cohere = Located(write(tmp_path / "g", "CohereForCausalLM"), "cohere")
     specs = {"input_ids": {"dtype": "int64", "shape": ["batch", "sequence"], "low": 1, "high": 9}}
-    assert exported.find_derivation(granite, ExportOptions(input_specs=specs)) is None
+    assert exported.find_derivation(cohere, ExportOptions(input_specs=specs)) is None
 
 
 def test_a_config_without_a_type_is_refused_before_anything_is_started(tmp_path: Path) -> None:
@@ -242,3 +251,27 @@ def test_a_failure_names_the_family_that_the_config_is_most_like(worker: Worker,
     with pytest.raises(RequestError) as caught:
         derive(worker, folder)
     assert "by its config it is most like `swin` models" in (caught.value.hint or "")
+
+
+def test_a_text_has_a_word_for_every_vector_of_its_image(worker: Worker, tmp_path: Path) -> None:
+    folder = write(tmp_path / "m", "LlavaForConditionalGeneration")
+    found = derive(worker, folder)
+    assert shapes(found) == {
+        "input_ids": ("batch", "sequence"),
+        "pixel_values": ("batch", 3, 16, 16),
+        "attention_mask": ("batch", "sequence"),
+    }
+    section = resolve.resolve(folder, ExportOptions(), derived=found)
+    assert resolve.placeholders_of(section) == {"input_ids": Placeholders(98, 4)}
+    assert section.sizes["sequence"] == 20
+    assert "an image takes 4 words of the text: input_ids begin with as many of id 98" in found.notes
+    ids = samples.make_samples(section, section.sizes, seed=0)["input_ids"]
+    assert ((ids == 98).sum(axis=1) == 4).all()
+    assert resolve.random_inputs(section).placeholders == {"input_ids": Placeholders(98, 4)}
+
+
+def test_a_class_whose_images_fit_no_text_is_derived_with_its_text_and_says_so(worker: Worker, tmp_path: Path) -> None:
+    # The word for images is none of the vocabulary, so that no text has a place for them.
+    found = derive(worker, write(tmp_path / "m", "LlavaForConditionalGeneration", image_token_index=500))
+    assert "pixel_values" not in shapes(found)
+    assert any(note.startswith("derived with its text alone: no pixel_values") for note in found.notes)

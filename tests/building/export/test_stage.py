@@ -209,7 +209,7 @@ def test_a_difference_from_pytorch_is_a_failed_check(exports: Exports) -> None:
         section = resolve.resolve(source, ExportOptions())
         reference = part_of(load(source.path, section, attention=None, trust=False), section)
         with pytest.raises(CheckFailed, match="output `logits` differs from PyTorch by .* at batch") as caught:
-            parity.check_parity(path, reference, section)
+            parity.check_parity(path, parity.answer(reference, section), section)
     assert isinstance(caught.value.result, FailedParity)
     assert report["parity"]["difference"] < 1e-5
 
@@ -220,10 +220,9 @@ def test_a_model_that_refuses_its_sample_inputs_is_told_what_would_help(exports:
     def stubborn(**inputs: Any) -> Any:
         raise ValueError("All examples must have the same number of <eos> tokens.")
 
-    path, _ = exports.export("resnet")
     section = resolve.resolve(ModelFolder(exports.models / "resnet"), ExportOptions())
     with pytest.raises(RunFailedError, match="refuses its sample inputs: All examples must") as caught:
-        parity.check_parity(path, stubborn, section)
+        parity.answer(stubborn, section)
     assert "--input-specs" in (caught.value.hint or "")
 
 
@@ -272,3 +271,20 @@ def test_weights_that_are_none_are_an_invalid_model(exports: Exports, content: b
     with pytest.raises(ModelFileError, match="cannot be loaded: "):
         exports.export("bert")
     assert not Path("ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "exporter"),
+    [("qwen2", "genai"), pytest.param("qwen2", "transformers", marks=pytest.mark.slow), ("gpt2", "transformers")],
+)
+def test_a_decoder_is_one_graph_whose_tokens_are_those_of_pytorch(name: str, exporter: str, exports: Exports) -> None:
+    if exporter == "genai":
+        pytest.importorskip("onnxruntime_genai", reason="the extra `genai` is not installed")
+    path, report = exports.export(name, "decoder", exporter=exporter)
+    assert report["exporter"] == exporter
+    assert not report["warnings"]
+    tokens = report["parity"]["tokens"]
+    assert tokens["equal"] == tokens["prompts"] * tokens["tokens"] > 40
+    types = {node.op_type for node in onnx.load(path).graph.node}
+    assert ("GroupQueryAttention" in types) == (exporter == "genai")
+    assert shapes(onnx.load(path))["past_key_values.0.key"][2] == "past"

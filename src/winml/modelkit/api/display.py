@@ -17,6 +17,7 @@ from winml.modelkit.render import (
     build,
     compare,
     evaluate,
+    generation,
     kb,
     matrix,
     optimize,
@@ -43,6 +44,7 @@ _TEXTS: dict[str, Callable[[Any], str]] = {
     "EvalResult": evaluate.evaluate_text,
     "ExportResult": exporting.export_text,
     "FolderInspection": inspecting.folder_text,
+    "GenerationPerf": generation.generation_text,
     "Inspection": inspecting.inspect_text,
     "KbReport": kb.report_text,
     "OptimizeResult": optimize.optimize_text,
@@ -64,6 +66,7 @@ _TEXTS: dict[str, Callable[[Any], str]] = {
 
 _PICTURES: dict[str, Callable[[Any], str]] = {
     "CompareResult": pictures.compare_picture,
+    "GenerationPerf": pictures.generation_picture,
     "PerfResult": pictures.perf_picture,
     "SearchResult": pictures.search_picture,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from winml.modelkit.core.op_trace import OpTraceResult
     from winml.modelkit.evaluation.result import EvalResult
     from winml.modelkit.measuring.compare_result import CompareResult
+    from winml.modelkit.measuring.generation import GenerationPerf
     from winml.modelkit.measuring.perf import PerfResult
     from winml.modelkit.measuring.trace import TraceDiffResult
 
@@ -56,15 +57,24 @@ def perf(
     monitor: bool = False,
     op_tracing: Literal["basic", "detail"] | None = None,
     baseline: PathLike | None = None,
+    prompt_tokens: int | Sequence[int] | None = None,
+    new_tokens: int | None = None,
+    runtime: Literal["genai", "onnxruntime"] | None = None,
     timeout: float | None = None,
     on_event: OnEvent | None = None,
     progress: bool | None = None,
-) -> PerfResult:
+) -> PerfResult | GenerationPerf:
     """Measure the latency of a model on a target in fresh processes, with its interval and where its nodes ran.
+
+    Of a folder that generates text it is the time to the first token after prompts of `prompt_tokens`, the tokens per
+    second of `new_tokens` after each, and the memory: a `GenerationPerf`.
 
     `strict_ep` raises `CheckFailed` when a node runs on the CPU instead of the target.
     """
-    at_least(1, iterations=iterations, sessions=sessions, threads=threads)
+    at_least(1, iterations=iterations, sessions=sessions, threads=threads, new_tokens=new_tokens)
+    lengths = (prompt_tokens,) if isinstance(prompt_tokens, int) else prompt_tokens
+    at_least(1, prompt_tokens=None if lengths is None else min(lengths, default=0))
+    one_of(("genai", "onnxruntime"), runtime=runtime)
     at_least(0, warmup=warmup, cool_down=cool_down)
     more_than_zero(duration=duration, timeout=timeout)
     one_of(("basic", "detail"), op_tracing=op_tracing)
@@ -73,8 +83,8 @@ def perf(
     # The first process starts before the modules are imported that measure with it.
     with calling(on_event, progress, PerfProgress) as call, Processes() as processes:
         from winml.modelkit.core.build_folder import PARTS
-        from winml.modelkit.measuring.perf import DEFAULT_TIMEOUT_S, PerfRequest
-        from winml.modelkit.measuring.perf import perf as run
+        from winml.modelkit.measuring.perf import DEFAULT_TIMEOUT_S, GenerationSettings, PerfRequest
+        from winml.modelkit.measuring.perf_parts import PerfParts, perf_model
         from winml.modelkit.measuring.sessions import AskedProtocol
 
         source = call.model(model)
@@ -106,8 +116,11 @@ def perf(
             op_tracing=op_tracing,
             baseline=None if baseline is None else Path(baseline),
             monitor=monitor,
+            generation=GenerationSettings(None if lengths is None else tuple(lengths), new_tokens, runtime),
         )
-        return run(request, call.on_event, processes)
+        result = perf_model(request, call.on_event, processes)
+        assert not isinstance(result, PerfParts)  # refused above
+        return result
 
 
 def compare(
@@ -133,6 +146,10 @@ def compare(
     rebuild: bool = False,
     confirm: bool = True,
     raise_priority: bool = True,
+    metric: Literal["first-token", "tokens-per-second", "memory"] | None = None,
+    prompt_tokens: int | None = None,
+    new_tokens: int | None = None,
+    runtime: Words | None = None,
     timeout: float = 120.0,
     on_event: OnEvent | None = None,
     progress: bool | None = None,
@@ -140,17 +157,23 @@ def compare(
     """Test whether each candidate is faster than the base and by how much, at a known error rate.
 
     Both are measured interleaved until the answer is clear, or for `max_seconds`. One model can be compared over
-    several targets. `fail_if_slower` raises `CheckFailed` for a candidate that is slower by more percent.
+    several targets. `metric` chooses what decides between folders that generate text, and one of them can be compared
+    over several `runtime`s. `fail_if_slower` raises `CheckFailed` for a candidate that is slower by more percent.
     """
     at_least(1, threads=threads, max_seconds=max_seconds, timeout=timeout)
     at_least(0, fail_if_slower=fail_if_slower)
     at_least(-1, min_agreement=min_agreement)
+    at_least(1, prompt_tokens=prompt_tokens, new_tokens=new_tokens)
+    one_of(("first-token", "tokens-per-second", "memory"), metric=metric)
+    runtimes = words_of(runtime)
+    for word in runtimes:
+        one_of(("genai", "onnxruntime"), runtime=word)
     targets = words_of(target) or (None,)
     if len(set(targets)) != len(targets):
         raise RequestError("`target` has a target twice")
     with calling(on_event, progress, CompareProgress) as call:
         from winml.modelkit.measuring.compare import compare as run
-        from winml.modelkit.measuring.compare_arms import CompareRequest
+        from winml.modelkit.measuring.compare_arms import CompareGeneration, CompareRequest
 
         request = CompareRequest(
             models=tuple(call.model(model) for model in (base, *candidates)),
@@ -173,6 +196,7 @@ def compare(
             timeout_s=timeout,
             seed=seed,
             fail_if_slower_pct=fail_if_slower,
+            generation=CompareGeneration(metric, prompt_tokens, new_tokens, runtimes or (None,)),
         )
         return run(request, call.on_event)
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from winml.modelkit.ep.sys_command import SysResult
     from winml.modelkit.evaluation.result import EvalResult
     from winml.modelkit.measuring.compare_result import CompareResult
+    from winml.modelkit.measuring.generation import GenerationPerf
     from winml.modelkit.measuring.perf import PerfResult
     from winml.modelkit.measuring.perf_parts import PerfParts
     from winml.modelkit.measuring.trace import TraceDiffResult
@@ -65,6 +66,21 @@ def _perf(result: PerfResult) -> Iterable[Row]:
 
 def _perf_parts(result: PerfParts) -> Iterable[Row]:
     return ({"part": part.part, **row} for part in result.parts for row in _perf(part.result))
+
+
+def _generation(result: GenerationPerf) -> Iterable[Row]:
+    """One row for each token of the timed texts."""
+    for number, session in enumerate(result.sessions):
+        for prompt in session.prompts:
+            for text, times in enumerate(prompt.texts):
+                for token, ns in enumerate((times.first_token_ns, *times.step_ns)):
+                    yield {
+                        "session": number,
+                        "prompt_tokens": prompt.prompt_tokens,
+                        "text": text,
+                        "token": token,
+                        "ms": ns / NS_PER_MS,
+                    }
 
 
 def _compare(result: CompareResult) -> Iterable[Row]:
@@ -235,6 +251,7 @@ _ROWS: dict[str, Callable[[Any], Iterable[Row]]] = {
     "EvalResult": _evaluate,
     "Inspection": _inspect,
     "OptimizeResult": _optimize,
+    "GenerationPerf": _generation,
     "PerfParts": _perf_parts,
     "PerfResult": _perf,
     "PlanResult": _cells,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from winml.modelkit.api.arguments import (
     at_least,
@@ -37,7 +37,10 @@ def autoconfig(
     objective: Literal["latency", "size", "placement"] | None = None,
     data: DataLike | None = None,
     task: str | None = None,
+    task_options: Mapping[str, str | float] | None = None,
+    metric: str | Callable[..., Any] | None = None,
     min_metric: float | None = None,
+    max_metric: float | None = None,
     max_drop: float | None = None,
     min_agreement: float | None = None,
     judge: Literal["interval", "value"] = "interval",
@@ -72,7 +75,8 @@ def autoconfig(
     """Search for the config of a model that is fastest on a target and still accurate, in the folder `output`.
 
     `budget` is in seconds, None is no limit. `stop_at` ends the search once this many percent of the time are
-    certainly saved. With several targets the execution provider is searched, too.
+    certainly saved. With several targets the execution provider is searched, too. `metric` is the name of one of the
+    task's, a function `score(outputs, sample)` of your own, or `FILE.py:NAME`; a search that is resumed gets it again.
     """
     at_least(1, threads=threads, max_discards=max_discards)
     more_than_zero(budget=budget, stop_at=stop_at)
@@ -80,10 +84,15 @@ def autoconfig(
     one_of(("interval", "value"), judge=judge)
     needs(data, "data", samples=samples)
     with calling(on_event, progress, SearchProgress) as call:
+        from winml.modelkit.evaluation.custom_metric import load_metric, make_metric, names_file
         from winml.modelkit.search.autoconfig import autoconfig as run
         from winml.modelkit.search.prepare import AutoconfigRequest
         from winml.modelkit.search.strategy import SearchLimits
 
+        named = metric if isinstance(metric, str) and not names_file(metric) else None
+        custom = None
+        if metric is not None and named is None:
+            custom = load_metric(metric) if isinstance(metric, str) else make_metric(metric)
         request = AutoconfigRequest(
             model=call.model(model),
             output=require_output(output),
@@ -91,7 +100,11 @@ def autoconfig(
             objective=objective,
             data=call.data(data, samples=samples, columns=columns, processor=processor, length=length, seed=seed),
             task=task,
+            metric=named,
+            custom=custom,
+            task_options={name: str(value) for name, value in (task_options or {}).items()},
             min_metric=min_metric,
+            max_metric=max_metric,
             max_drop=max_drop,
             min_agreement=min_agreement,
             judge=judge,

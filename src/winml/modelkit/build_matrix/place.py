@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 from winml.modelkit.build_matrix.cells import LOAD, Builder
+from winml.modelkit.build_matrix.models import MatrixModel
 from winml.modelkit.build_matrix.plan import Cell
 from winml.modelkit.build_matrix.run_folder import now
 from winml.modelkit.build_matrix.state import Build
+from winml.modelkit.building.export.resolve import ExportOptions
+from winml.modelkit.building.export.warm import CAN_FORK, ExportWorkers
+from winml.modelkit.building.exported import Exporting, export_parts
+from winml.modelkit.core import model_ref
 from winml.modelkit.core.dataclass import dataclass
-from winml.modelkit.core.errors import DiskFull, RequestError, RunFailedError, UnavailableError
+from winml.modelkit.core.errors import DiskFull, ModelkitError, RequestError, RunFailedError, UnavailableError
 from winml.modelkit.core.target import Target
 from winml.modelkit.dispatch import cluster as clusters
 from winml.modelkit.dispatch.base import Executor, Job, Result
@@ -23,6 +29,8 @@ from winml.modelkit.dispatch.local import LocalPool
 from winml.modelkit.dispatch.staging import Inputs, Staging, answer_of, job_argv, stamp_of
 from winml.modelkit.ep import probing as machine
 from winml.modelkit.feed.base import Feed
+from winml.modelkit.store.cache import Cache
+from winml.modelkit.worker.client import WorkerBug
 
 
 class BuildPlace(Protocol):
@@ -50,6 +58,36 @@ class BuildPlace(Protocol):
 
 
 # This machine
+
+
+class SharedExports:
+    """Exports of the models of a run by workers that stay warm, before the first cell of each is built.
+
+    Every cell is a process of its own, which would import torch and transformers again; what is exported here it finds
+    in the store. An export that fails is left to the cell, whose error and log are the result.
+    """
+
+    def __init__(self, models: Mapping[str, MatrixModel], workers: ExportWorkers, slots: int, cache: Cache) -> None:
+        """`models` are those of the jobs."""
+        self._models = models
+        self._left = {model.folder for model in models.values() if model.is_exported}
+        if len(self._left) < 2 or not CAN_FORK:
+            self._left.clear()  # nothing to share
+        self._workers = workers
+        self._slots = slots
+        self._cache = cache
+        self._lock = threading.Lock()
+
+    def __call__(self, job: Job) -> None:
+        model = self._models[job.id]
+        with self._lock:
+            if model.folder not in self._left:
+                return
+            self._left.remove(model.folder)
+            self._workers.most = min(self._slots, len(self._left))  # each needs its memory while it waits
+        exporting = Exporting(cache=self._cache, timeout_s=job.timeout_s, start=self._workers.start)
+        with suppress(ModelkitError, WorkerBug, OSError):
+            export_parts(model_ref.parse(model.source), ExportOptions(task=model.task), exporting)
 
 
 @dataclass(frozen=True)
@@ -84,8 +122,12 @@ class LocalPlace:
 @contextmanager
 def local_place(builder: Builder, jobs: int, cells: Iterable[Cell]) -> Iterator[LocalPlace]:
     """This machine; processes left behind by a killed run are ended first."""
+    models = {cell.version: cell.model for cell in cells}
     devices = {str(cell.target): 1 for cell in cells}
-    with LocalPool(jobs, has=devices, notes=builder.folder.notes) as pool:
+    workers = ExportWorkers()
+    prepare = SharedExports(models, workers, jobs, builder.cache)
+    # The workers end first: a thread that waits for an export would not see that the run is stopped.
+    with LocalPool(jobs, has=devices, notes=builder.folder.notes, prepare=prepare) as pool, closing(workers):
         builder.cache.remove_work(pool.ended)
         yield LocalPlace(builder, pool)
 

@@ -17,6 +17,8 @@ from winml.modelkit.building.compile.stage import Settings
 from winml.modelkit.building.config import ConfigRequest, MadeConfig
 from winml.modelkit.building.events import PrecisionGivenUp, StagesPlanned
 from winml.modelkit.building.export import resolve as export
+from winml.modelkit.building.export.decoder_folder import describe_decoder
+from winml.modelkit.building.export.families import DECODER
 from winml.modelkit.building.export.fit import processor_warnings
 from winml.modelkit.building.exported import Exported, Exporting, processor_objects, run_export
 from winml.modelkit.building.manifest import BuildManifest, BuildSource, ManifestArtifact
@@ -36,6 +38,7 @@ from winml.modelkit.core.config import RANDOM, BuildConfig, DataSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import CheckFailed, ModelkitError, RunFailedError
 from winml.modelkit.core.events import OnEvent, TargetChosen
+from winml.modelkit.core.generation import GENAI_CONFIG, make_genai_config
 from winml.modelkit.core.values import to_json
 from winml.modelkit.ep import precision
 from winml.modelkit.ep.trust import NOTHING, Trust
@@ -231,7 +234,7 @@ def make_ready(request: BuildRequest, on_event: OnEvent, worker: Worker) -> Read
     """Run the stages of a build."""
     started = time.monotonic()
     cache = Cache()
-    made = _make_config(request, worker)
+    made = _make_config(request, on_event, worker)
     exported: Exported | None = None
     on_event(StagesPlanned(_stage_names(request, made)))
     if made.export is not None:
@@ -277,9 +280,9 @@ def _stage_names(request: BuildRequest, made: MadeConfig) -> tuple[str, ...]:
     return tuple(name for name, is_wanted in wanted.items() if is_wanted)
 
 
-def _make_config(request: BuildRequest, worker: Worker) -> MadeConfig:
+def _make_config(request: BuildRequest, on_event: OnEvent, worker: Worker) -> MadeConfig:
     if isinstance(request.config, ConfigRequest):
-        return configs.make(request.config, worker)
+        return configs.make(request.config, worker, on_event=on_event, timeout_s=request.timeout_s)
     config = request.config if isinstance(request.config, BuildConfig) else configs.load(request.config, request.trust)
     config = replace(config, model=request.model or config.model)
     return configs.complete(config, worker, trust_remote_code=request.trust_remote_code)
@@ -339,6 +342,9 @@ def deliver(ready: Ready, proof: Proof, attempt: Attempt) -> BuildResult:
         if exported is not None:
             folders.write_json(staged / EXPORT, exported.run.report)
         folders.write_json(staged / CONFIG, config)
+        if exported is not None and exported.section.part == DECODER:
+            described = describe_decoder(exported.located.folder, staged / MODEL)
+            folders.write_json(staged / GENAI_CONFIG, make_genai_config(described, file=MODEL))
         names = sorted(path.relative_to(staged).as_posix() for path in staged.rglob("*") if path.is_file())
         manifest = BuildManifest(
             winml=__version__,

@@ -13,7 +13,7 @@ from winml.modelkit.building.build import Attempt, BuildRequest, Ready, build, d
 from winml.modelkit.building.config import PRELOAD, ConfigRequest
 from winml.modelkit.building.events import PartStarted
 from winml.modelkit.building.export import resolve
-from winml.modelkit.building.export.families import WHOLE
+from winml.modelkit.building.export.families import DECODER, WHOLE
 from winml.modelkit.building.export.warm import warm_exports
 from winml.modelkit.building.pipeline import folder as folders
 from winml.modelkit.building.proof.links import find_linked_inputs
@@ -37,6 +37,8 @@ def build_model(request: BuildRequest, on_event: OnEvent) -> BuildResult | Build
     parts = parts_of(request, on_event)
     if parts == (WHOLE,):
         return build(request, on_event)
+    if parts == (DECODER,):
+        return build(_of_part(request, DECODER), on_event)
     with warm_exports():
         return _build_parts(request, parts, on_event)
 
@@ -50,7 +52,14 @@ def parts_of(request: BuildRequest, on_event: OnEvent = ignore) -> tuple[str, ..
         return (WHOLE,)
     chosen = request.config.export
     located = exported.locate(ref, weights=False, code=chosen.trust_remote_code, on_event=on_event)
-    return resolve.parts_of(located.folder, chosen, exported.find_derivation(located, chosen, on_event=on_event))
+    derived = exported.find_derivation(located, chosen, on_event=on_event, timeout_s=request.timeout_s)
+    parts = resolve.parts_of(located.folder, chosen, derived)
+    return (DECODER,) if configs.is_one_decoder(request.config, located.folder) else parts
+
+
+def _of_part(request: BuildRequest, part: str) -> BuildRequest:
+    assert isinstance(request.config, ConfigRequest)
+    return replace(request, config=replace(request.config, export=replace(request.config.export, part=part)))
 
 
 def _build_parts(request: BuildRequest, parts: tuple[str, ...], on_event: OnEvent) -> BuildPartsResult:
@@ -81,11 +90,9 @@ def _build_parts(request: BuildRequest, parts: tuple[str, ...], on_event: OnEven
 
 
 def _make_ready(request: BuildRequest, part: str, folder: Path, on_event: OnEvent, worker: Worker) -> Ready:
-    assert isinstance(request.config, ConfigRequest)
-    config = replace(request.config, export=replace(request.config.export, part=part))
     try:
         folder.mkdir(exist_ok=True)
-        return make_ready(replace(request, config=config, output=str(folder / part)), on_event, worker)
+        return make_ready(replace(_of_part(request, part), output=str(folder / part)), on_event, worker)
     except RunFailedError as error:
         raise type(error)(
             f"part `{part}`: {error.message}", hint=error.hint, details=error.details, result=error.result

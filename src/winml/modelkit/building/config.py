@@ -8,8 +8,10 @@ from pathlib import Path
 
 from winml.modelkit.building import exported as exports
 from winml.modelkit.building import weight_range
+from winml.modelkit.building.export import families, genai
 from winml.modelkit.building.export import resolve as export
-from winml.modelkit.building.export.families import WHOLE
+from winml.modelkit.building.export.families import DECODER, WHOLE
+from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.export.resolve import ExportOptions
 from winml.modelkit.building.export.table import NPU_OPSET
 from winml.modelkit.building.exported import ExportPlan
@@ -28,6 +30,7 @@ from winml.modelkit.core.config import (
 )
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import EPUnavailableError, RequestError
+from winml.modelkit.core.events import OnEvent, ignore
 from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.suggest import did_you_mean, near_path
@@ -41,6 +44,9 @@ from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.graph.signature import Signature, read_signature
 from winml.modelkit.graph.sizes import match_sizes, open_dims, quote
 from winml.modelkit.worker.client import Worker
+
+_IN_PLACE = ("cpu", "cuda", "dml", "webgpu")
+"""EPs with `GroupQueryAttention`, which the builder of onnxruntime-genai writes; others get plain operators."""
 
 PRELOAD = ("winml.modelkit.graph.source",)
 
@@ -146,14 +152,21 @@ def absent_note(absent: EPUnavailableError) -> str:
     return f"{absent.message}; the build continues without asking it"
 
 
-def make(request: ConfigRequest, worker: Worker, *, weights: bool = True) -> MadeConfig:
+def make(
+    request: ConfigRequest,
+    worker: Worker,
+    *,
+    weights: bool = True,
+    on_event: OnEvent = ignore,
+    timeout_s: float | None = None,
+) -> MadeConfig:
     """The config for a request; the worker is asked about the model and the data.
 
     Nothing is exported for it: the config of a Hugging Face model decides its axes and inputs. Without
-    `weights` those of a model of the hub are not fetched.
+    `weights` those of a model of the hub are not fetched. `timeout_s` is for deriving inputs that no table has.
     """
     planned = targets.plan(request.target, request.ep, request.device)
-    exporting = _plan_export(request, planned, weights=weights)
+    exporting = _plan_export(request, planned, weights, on_event, timeout_s)
     session = SessionSection()
     model = _ModelSource(worker, export=exporting)
     if exporting is None:
@@ -182,7 +195,9 @@ def make(request: ConfigRequest, worker: Worker, *, weights: bool = True) -> Mad
     return MadeConfig(config, planned, (*notes, *dim_notes, *optimize_notes, *range_notes), exporting)
 
 
-def _plan_export(request: ConfigRequest, planned: Planned, *, weights: bool) -> ExportPlan | None:
+def _plan_export(
+    request: ConfigRequest, planned: Planned, weights: bool, on_event: OnEvent, timeout_s: float | None
+) -> ExportPlan | None:
     """The export of a Hugging Face model; None for ONNX, which takes none of the options of an export."""
     ref = model_ref.parse(request.model)
     if not ref.is_exported:
@@ -195,10 +210,21 @@ def _plan_export(request: ConfigRequest, planned: Planned, *, weights: bool) -> 
             hint=f"export with `--opset {NPU_OPSET}` or less",
         )
     chosen = replace(request.export, opset=request.opset)
-    located = exports.locate(ref, weights=weights, code=chosen.trust_remote_code)
-    derived = exports.find_derivation(located, chosen)
-    section = export.resolve(located.folder, chosen, chosen.part or WHOLE, derived)
+    located = exports.locate(ref, weights=weights, code=chosen.trust_remote_code, on_event=on_event)
+    derived = exports.find_derivation(located, chosen, on_event=on_event, timeout_s=timeout_s)
+    part = chosen.part or (DECODER if is_one_decoder(request, located.folder, planned) else WHOLE)
+    if part == DECODER and chosen.exporter is None and planned.target.ep not in _IN_PLACE:
+        chosen = replace(chosen, exporter="transformers")
+    section = export.resolve(located.folder, chosen, part, derived)
     return ExportPlan(located, section, chosen.trust_remote_code)
+
+
+def is_one_decoder(request: ConfigRequest, folder: ModelFolder, planned: Planned | None = None) -> bool:
+    """Whether a model is built as one graph with a cache; a device with fixed shapes needs one for every length."""
+    chosen = request.export
+    if chosen.part is not None or not families.has_decoder(folder.family, export.task_of(folder, chosen.task)):
+        return False
+    return (planned or targets.plan(request.target, request.ep, request.device)).target.device != "npu"
 
 
 def fit_export(made: MadeConfig, model: Path) -> MadeConfig:
@@ -239,7 +265,8 @@ def _session(request: ConfigRequest, built: SessionSection, planned: Planned) ->
 def _optimize(
     request: ConfigRequest, planned: Planned, dims: dict[str, int], exporting: ExportPlan | None
 ) -> tuple[OptimizeSection | None, tuple[str, ...]]:
-    if request.optimize:
+    fused = exporting is not None and exporting.section.exporter == genai.EXPORTER
+    if request.optimize and not (fused and request.level is None and not request.enable and not dims):
         section = optimize.resolve(
             level=request.level,
             enable=request.enable,
@@ -249,6 +276,8 @@ def _optimize(
         )
         return replace(section, fixed_dims=dims), ()
     opset = request.opset if exporting is None else None
+    if request.optimize:
+        return None, ("the exporter fused the graph already; no pass runs (`--level` or `--enable` runs some)",)
     for option, given in (("--level", request.level), ("--enable", request.enable), ("--opset", opset)):
         if given:
             raise RequestError(f"`{option}` and `--no-optimize` cannot be combined")
@@ -378,8 +407,8 @@ def _complete_calibration(section: QuantizeSection, model: _ModelSource) -> Quan
     return replace(section, calibration=section.calibration.absolute())
 
 
-def make_config(request: ConfigRequest) -> ConfigResult:
+def make_config(request: ConfigRequest, on_event: OnEvent = ignore) -> ConfigResult:
     """The config that a build of a request would run by."""
     with Worker(preload=PRELOAD) as worker:
-        made = make(request, worker, weights=False)
+        made = make(request, worker, weights=False, on_event=on_event)
     return ConfigResult(config=made.config, notes=made.notes)

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from importlib import metadata
 from pathlib import Path
 
 from winml.modelkit import __version__
 from winml.modelkit.building.events import StageDone, StageStarted
-from winml.modelkit.building.export import warm
+from winml.modelkit.building.export import genai, warm
 from winml.modelkit.building.export.derivation import InputDerivation
+from winml.modelkit.building.export.families import has_decoder
 from winml.modelkit.building.export.folder import ModelFolder, Weights
 from winml.modelkit.building.export.resolve import (
     ExportOptions,
     is_derived,
+    parts_of,
     refuse_remote_code,
     resolve,
     signature_of,
     task_of,
 )
-from winml.modelkit.building.export.table import DERIVE_VERSION
+from winml.modelkit.building.export.table import DERIVE_VERSION, libraries_of
 from winml.modelkit.building.manifest import BuildManifest, BuildSource, ManifestArtifact
 from winml.modelkit.building.pipeline import folder as folders
 from winml.modelkit.building.pipeline.artifact import Source, hash_source
@@ -82,6 +84,7 @@ class Exporting:
     on_event: OnEvent = ignore
     rebuild: bool = False
     timeout_s: float | None = None
+    start: Callable[[], Worker] = warm.start
 
 
 @dataclass(frozen=True)
@@ -134,6 +137,7 @@ def find_derivation(
     cache: Cache | None = None,
     on_event: OnEvent = ignore,
     timeout_s: float | None = None,
+    start: Callable[[], Worker] = warm.start_class,
 ) -> InputDerivation | None:
     """The inputs of a model that is in no table, from the cache or from a worker that runs its class; None for others.
 
@@ -158,7 +162,7 @@ def find_derivation(
         args = {"folder": folder.path, "task": task, "trust_remote_code": options.trust_remote_code}
         started = time.monotonic()
         on_event(StageStarted(key.stage, hit=False))
-        with Worker() as worker:
+        with start() as worker:
             what = "deriving the inputs of the model"
             found = worker.ask(InputDerivation, "stages.derive", args, timeout_s=timeout_s, what=what)
         on_event(StageDone(key.stage, hit=False, seconds=time.monotonic() - started))
@@ -177,13 +181,13 @@ def run_export(plan: ExportPlan, exporting: Exporting) -> Exported:
     pipeline = Pipeline(
         source,
         cache=exporting.cache,
-        start=warm.start,
+        start=exporting.start,
         on_event=exporting.on_event,
         rebuild=exporting.rebuild,
         timeout_s=exporting.timeout_s,
     )
     arguments = {"trust_remote_code": plan.trust_remote_code}
-    run = pipeline.run(Step(EXPORT_STAGE, to_json(section), _libraries(), arguments))
+    run = pipeline.run(Step(EXPORT_STAGE, to_json(section), _libraries(section.exporter), arguments))
     return Exported(located, section, source, run, _folder(located, source, run, exporting.cache))
 
 
@@ -191,14 +195,31 @@ def export_whole(ref: ModelRef, exporting: Exporting) -> Exported:
     """The whole of a model that a command wants to run, exported for the task that it was saved for."""
     located = locate(ref, on_event=exporting.on_event)
     options = ExportOptions(task=ref.task)
-    derived = find_derivation(located, options, exporting.cache, exporting.on_event)
+    derived = find_derivation(located, options, exporting.cache, exporting.on_event, exporting.timeout_s)
     return run_export(ExportPlan(located, resolve(located.folder, options, derived=derived)), exporting)
 
 
-def _libraries() -> dict[str, str]:
+def export_parts(ref: ModelRef, options: ExportOptions, exporting: Exporting) -> None:
+    """Put the export of every part of a model into the cache, where builds for any target find it.
+
+    A decoder has other parts for an NPU than for other devices, so that its builds export what they need.
+    """
+    located = locate(ref, on_event=exporting.on_event)
+    if has_decoder(located.folder.family, task_of(located.folder, options.task)):
+        return
+    derived = find_derivation(
+        located, options, exporting.cache, exporting.on_event, exporting.timeout_s, exporting.start
+    )
+    for part in parts_of(located.folder, options, derived):
+        run_export(ExportPlan(located, resolve(located.folder, options, part, derived)), exporting)
+
+
+def _libraries(exporter: str = "transformers") -> dict[str, str]:
     """Versions of what an export depends on; an error says how to get what is missing."""
+    if exporter == genai.EXPORTER and not genai.is_installed():
+        raise UnavailableError("building by onnxruntime-genai needs the package", hint=genai.INSTALL)
     try:
-        return {name: metadata.version(name) for name in EXPORT_STAGE.libraries}
+        return {name: metadata.version(name) for name in libraries_of(exporter)}
     except metadata.PackageNotFoundError as error:
         raise UnavailableError(
             f"exporting a Hugging Face model needs the Python package `{error.name}`", hint=INSTALL

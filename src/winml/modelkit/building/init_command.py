@@ -14,6 +14,7 @@ from winml.modelkit.core import model_ref
 from winml.modelkit.core.config import DEFAULT, HUB, RANDOM, BuildConfig, DataSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.events import OnEvent, ignore
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import catalog, precision, targets
 from winml.modelkit.render.workflow import WorkflowJob, workflow_text
@@ -75,7 +76,7 @@ def slug_of(target: str) -> str:
     return target.replace("/", "-")
 
 
-def init_project(request: InitRequest) -> InitResult:
+def init_project(request: InitRequest, on_event: OnEvent = ignore) -> InitResult:
     """Make the configs and the workflow, and write them when all of them are made."""
     folder = request.folder.absolute()
     for target in request.targets:
@@ -85,7 +86,7 @@ def init_project(request: InitRequest) -> InitResult:
     check_free(folder, [WORKFLOW], overwrite=request.overwrite)
     atomic.check_place(folder)
     copies = {} if request.model is not None else _choose_copies(folder, overwrite=request.overwrite)
-    made = _make_configs(request)
+    made = _make_configs(request, on_event)
     files = {f"winml-{slug_of(target)}.json": one for target, one in made.items()}
     check_free(folder, files, overwrite=request.overwrite)
     configs = {name: _make_portable(one.config, request, folder) for name, one in files.items()}
@@ -143,7 +144,7 @@ def _choose_copies(folder: Path, *, overwrite: bool) -> dict[str, Path]:
     return missing
 
 
-def _make_configs(request: InitRequest) -> dict[str, MadeConfig]:
+def _make_configs(request: InitRequest, on_event: OnEvent) -> dict[str, MadeConfig]:
     """The config for every target, by the target that was found for it."""
     calibration = request.calibration
     if calibration is None and request.model is None:
@@ -159,7 +160,7 @@ def _make_configs(request: InitRequest) -> dict[str, MadeConfig]:
                 # Not `data`: a target that needs none is no reason for a note.
                 sample_data=None if calibration is None else DataSection(source=calibration),
             )
-            one = make(asked, worker, weights=False)
+            one = make(asked, worker, weights=False, on_event=on_event)
             made[one.config.target] = one
     return made
 

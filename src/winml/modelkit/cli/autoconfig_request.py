@@ -13,6 +13,7 @@ from winml.modelkit.cli.options import resolve_model, targets_of, trust_of
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.plain_text import command_line
 from winml.modelkit.ep.options import parse_pairs
+from winml.modelkit.evaluation.custom_metric import load_metric, names_file
 from winml.modelkit.search.cluster import ClusterOptions
 from winml.modelkit.search.prepare import AutoconfigRequest
 from winml.modelkit.search.strategy import SearchLimits
@@ -63,6 +64,8 @@ def _cluster_options(given: dict[str, Any]) -> ClusterOptions | None:
     cluster = cluster_of(given)
     if cluster is None:
         return None
+    if given["metric"] and names_file(given["metric"]):
+        raise click.UsageError("a metric of your own runs on this machine only; leave out `--cluster`")
     if given["overwrite"]:
         raise click.UsageError("`--overwrite` cannot be combined with `--cluster`; name a new folder with `-o`")
     if given["staging"] is None:
@@ -88,6 +91,7 @@ def _data(source: str | None, given: dict[str, Any], *, limit: int | None) -> Da
 
 def _request(model: str, given: dict[str, Any]) -> AutoconfigRequest:
     stop_at = given["stop_at"]
+    custom = load_metric(given["metric"]) if given["metric"] and names_file(given["metric"]) else None
     return AutoconfigRequest(
         model=model,
         output=given["output"],
@@ -97,7 +101,11 @@ def _request(model: str, given: dict[str, Any]) -> AutoconfigRequest:
         objective=given["objective"],
         data=_data(given["data"], given, limit=given["samples"]),
         task=given["task"],
+        metric=None if custom else given["metric"],
+        custom=custom,
+        task_options=parse_pairs(given["task_options"], option="--task-option", example="threshold=0.4"),
         min_metric=given["min_metric"],
+        max_metric=given["max_metric"],
         max_drop=given["max_drop"],
         min_agreement=given["min_agreement"],
         judge=given["judge"],

@@ -27,8 +27,8 @@ HEADINGS: Headings = {
     "Precision": (
         "--precision --calibration",
         "--no-quant --fallback-precision --activations --weights --per-channel --symmetric-activations "
-        "--symmetric-weights --reduce-range --rules --method --percentile --block-size --keep-io --op-types "
-        "--exclude-op-types --nodes --exclude-nodes",
+        "--symmetric-weights --reduce-range --rules --method --percentile --block-size --block-method "
+        "--block-compute --keep-io --op-types --exclude-op-types --nodes --exclude-nodes",
     ),
     "Data": ("--data --samples", "--column --processor --length --output-name"),
     "Accuracy": (
@@ -42,7 +42,7 @@ HEADINGS: Headings = {
         "--warmup --cool-down --memory --monitor --allow-different --by-position --force "
         "--no-calibration --no-confirm --normal-priority --from",
     ),
-    "Generating text": ("--new-tokens", "--runtime"),
+    "Generating text": ("--prompt-tokens --new-tokens", "--runtime"),
     "Operator trace": ("--op-tracing --baseline", "--top-k --trace-format"),
     "Inputs": ("--dim --input-data", "--batch-size --shape --int-range --seed --max-sample"),
     "Export": ("", "--part --exporter --dynamic-axes --input-specs --no-parity --trust-remote-code"),
@@ -60,6 +60,7 @@ HEADINGS: Headings = {
 BY_COMMAND: dict[str, Headings] = {
     "cache gc": {"Limits": ("--max-size --older-than --grace --dry-run", "")},
     "catalog": {"Filters": ("--family --task --target --architectures", "")},
+    "compare": {"Generating text": ("--metric --prompt-tokens --new-tokens", "--runtime")},
     "compile": {"Compiling": ("--compiler --embed --list", "")},
     "completion": {"Output": ("--install --overwrite --json --quiet", "")},
     "dashboard": {"Dashboard": ("--port --open --no-token", "")},

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from winml.modelkit.evaluation.result import EvalResult
     from winml.modelkit.feed.feed_command import PullResult
     from winml.modelkit.measuring.compare_result import Candidate, CompareResult
+    from winml.modelkit.measuring.generation import GenerationPerf
     from winml.modelkit.measuring.perf import PerfResult
 
 
@@ -78,6 +79,15 @@ def after_perf(result: PerfResult, named: str, trace_path: str | None, given: Ma
     return f"winml autoconfig {where}{repeat_options(given, INPUTS)} -o DIR"
 
 
+def after_generation(result: GenerationPerf, named: str, trace_path: str | None) -> str:
+    """Where the time of a prompt and of a step goes, then what another folder gains."""
+    if trace_path is not None:
+        return f"winml trace diff {shell_word(trace_path)} OTHER_op_trace.json"
+    if result.op_traces is None:
+        return f"winml perf {named} --target {result.target} --op-tracing basic"
+    return f"winml compare {shell_word(result.model)} OTHER --metric tokens-per-second"
+
+
 def after_build(result: BuildResult, trust: str) -> str:
     """Whether it is faster than its source, where both can be measured, or how fast it is."""
     measured = result.proof.status == "proven on target" and not result.target.simulated
@@ -97,9 +107,14 @@ def after_compare(
     if not models:
         return None, None
     base = shell_word(models[0])
+    if len(models) == 1 and best.arm.generation is not None:
+        runtime = (best.arm if best.verdict.kept else result.base.arm).generation
+        return None, f"winml perf -m {base} --target {target}" + (f" --runtime {runtime.runtime}" if runtime else "")
     if len(models) == 1:
         return None, f"winml build -m {base} --target {target if best.verdict.kept else result.base.arm.target} -o DIR"
     candidate = shell_word(models[1 + result.candidates.index(best)])
+    if result.base.arm.generation is not None:
+        return None, f"winml perf -m {candidate} --target {target}"
     sizes, inputs = repeat_options(given, SIZES), repeat_options(given, INPUTS)
     search = f"winml autoconfig -m {base} --target {target}{inputs} -o DIR"
     match best.verdict.verdict:

@@ -139,6 +139,14 @@ def gain_pct(raw: str) -> float:
     return value
 
 
+def lengths_of(raw: str) -> tuple[int, ...]:
+    """Lengths of prompts: `32` or `32,256`."""
+    words = [word.strip() for word in raw.split(",") if word.strip()]
+    if not words or not all(word.isascii() and word.isdigit() and 0 < int(word) < 2**31 for word in words):
+        raise RequestError(f"lengths of prompts cannot be `{raw}`", hint="for example `--prompt-tokens 32,256`")
+    return tuple(map(int, words))
+
+
 def input_settings(given: dict[str, Any]) -> InputSettings:
     """How to make inputs, from the options."""
     dims, ranges = sizes(given), int_ranges(given["int_ranges"])

@@ -13,8 +13,9 @@ from winml.modelkit.core import values
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.measurement import SessionSection, check_session
+from winml.modelkit.core.placeholders import Placeholders
 from winml.modelkit.core.trust import OptionGate
-from winml.modelkit.core.values import AtLeast, AtMost, Between, Names, OneOf, Ordered, Text
+from winml.modelkit.core.values import AtLeast, AtMost, Between, Names, OneOf, Ordered, Text, key
 
 SCHEMA: Final = "winml/build-config/1"
 
@@ -56,6 +57,8 @@ class DataSection:
     """Sizes that axes have in random inputs where the model leaves them open; others are 1."""
     digest: Text | None = None
     """Content of the data when the config was made; data that changed since is an error."""
+    placeholders: dict[str, Placeholders] | None = key(omit=True, default=None)
+    """Words of random inputs that stand for what another input holds, by the name of the input."""
 
     def absolute(self) -> DataSection:
         """The section by paths that mean the same in any folder."""
@@ -78,6 +81,8 @@ class InputSection:
     """Values lie from `low` to `high`, for whole numbers both included."""
     values: Annotated[str, OneOf(("random", "padding", "positions", "boxes"))] = "random"
     """`padding`: ones, then zeros in the last sample; `positions`: 0, 1, 2 …; `boxes`: left, top, right, bottom."""
+    placeholders: Placeholders | None = key(omit=True, default=None)
+    """Words that stand for what another input holds, at the beginning of every sample."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +92,7 @@ class ExportSection:
     task: Text
     part: Text = "model"
     """Which part of a composite model; `model` is the whole."""
-    exporter: Annotated[str, OneOf(("transformers", "legacy"))] = "transformers"
+    exporter: Annotated[str, OneOf(("transformers", "legacy", "genai"))] = "transformers"
     opset: Annotated[int, AtLeast(17), AtMost(24)] = 20
     attention: Annotated[str, OneOf(("eager", "sdpa"))] = "eager"
     """How attention is traced; `eager` gives the smaller graph."""
@@ -142,6 +147,10 @@ class QuantizeSection:
     exclude_nodes: Names = ()
     block_size: Annotated[int, AtLeast(16), AtMost(1024)] | None = None
     """Weights that share a scale, for `weight_only`."""
+    block_method: Annotated[str, OneOf(("rtn", "hqq", "k_quant"))] | None = key(omit=True)
+    """How scales of blocks are found, for `weight_only`; null rounds to the nearest (`rtn`)."""
+    block_compute: Annotated[str, OneOf(("float32", "int8"))] | None = key(omit=True)
+    """What activations are multiplied in, for `weight_only`; null is float32, int8 is faster."""
     keep_io_types: bool = True
     """With `fp16`: inputs and outputs stay float32."""
     calibration: DataSection | None = None

@@ -51,6 +51,14 @@ class Spread:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ArmMemory:
+    """The peak memory of processes that ran each of two arms."""
+
+    base_bytes: Spread
+    candidate_bytes: Spread
+
+
+@dataclass(frozen=True, kw_only=True)
 class ArmTimes:
     """What a run of each of two arms took, in ms on one clock."""
 

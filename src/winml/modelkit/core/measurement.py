@@ -49,6 +49,23 @@ def check_session(section: SessionSection, gate: OptionGate) -> None:
         gate.check_entry(name, text_value, "session.config_entries")
 
 
+GenerationMetric = Literal["first-token", "tokens-per-second", "memory"]
+"""A run is a prompt with its first token, one token after it, or for memory a whole text."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GenerationArm:
+    """What of a folder that generates text is a run, and the program that runs it."""
+
+    folder: str
+    metric: GenerationMetric
+    runtime: Literal["genai", "onnxruntime"]
+    prompt_tokens: Positive
+    new_tokens: Positive
+    """Tokens after a prompt, before the next begins."""
+    batch: Positive = 1
+
+
 @dataclass(frozen=True, kw_only=True)
 class Arm:
     """What is measured: an artifact on a target with a session section."""
@@ -56,6 +73,8 @@ class Arm:
     artifact: str
     target: Target = key(inline=True)
     session: SessionSection
+    generation: GenerationArm | None = key(omit=True)
+    """For a folder that generates text: what is measured of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +91,12 @@ class Round:
     cpu_ns: tuple[int, ...]
     load_before: float | None
     load_after: float | None
+    peak_bytes: tuple[int, ...] | None = key(omit=True)
+    """The most memory that the process had, where that is what is compared."""
+
+    def on(self, clock: Clock) -> tuple[int, ...]:
+        """The samples that a clock gave."""
+        return (self.peak_bytes or ()) if clock == "memory" else self.cpu_ns if clock == "cpu" else self.wall_ns
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,8 @@ from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.values import key
 
 Outcome = Literal["KEEP", "MARGINAL_KEEP", "DISCARD", "INCONCLUSIVE", "IDENTICAL", "FAILED"]
-Clock = Literal["cpu", "wall"]
+Clock = Literal["cpu", "wall", "memory"]
+"""What decides: a clock, or the peak of a process's memory."""
 Tendency = Literal["faster", "slower"]
 
 

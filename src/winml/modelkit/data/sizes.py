@@ -10,6 +10,7 @@ from typing import Any
 from winml.modelkit.core.config import RANDOM, DataSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, ModelFileError, RunFailedError
+from winml.modelkit.core.placeholders import Placeholders
 from winml.modelkit.core.target import Target
 from winml.modelkit.data import image_config, processor
 from winml.modelkit.graph import sizes as rules
@@ -36,6 +37,8 @@ class KnownSizes:
     """Those whose size is unknown."""
     ranges: dict[str, tuple[int, int]]
     """Whole numbers that inputs take, as the model says."""
+    placeholders: dict[str, Placeholders]
+    """Words that stand for what another input holds, as the model says."""
 
     @property
     def dims(self) -> dict[str, int]:
@@ -91,7 +94,10 @@ def find_in(
     ordered = {name: found[name] for name in opened if name in found}
     whole = {value.name for value in signature.inputs if value.whole}
     ranges = {name: ends for name, ends in rules.metadata_ranges(signature.metadata).items() if name in whole}
-    return KnownSizes(signature, ordered, tuple(missing), ranges)
+    words = rules.metadata_placeholders(signature.metadata)
+    return KnownSizes(
+        signature, ordered, tuple(missing), ranges, {name: one for name, one in words.items() if name in whole}
+    )
 
 
 def complete(path: Path, inputs: InputSettings, others: Mapping[str, Size] | None = None) -> InputSettings:
@@ -112,6 +118,7 @@ def complete(path: Path, inputs: InputSettings, others: Mapping[str, Size] | Non
         batch_size=None if known.sizes else inputs.batch_size,
         int_ranges={**usual, **inputs.int_ranges},
         sizes=known.sizes,
+        placeholders=known.placeholders or None,
     )
 
 
@@ -146,7 +153,8 @@ def _dims_of(data: DataSection, signature: Signature, given: Mapping[str, int]) 
 
 def _set_sizes(data: DataSection, known: KnownSizes) -> DataSection:
     ranges = {name: (float(low), float(high)) for name, (low, high) in known.ranges.items()}
-    return replace(data, dims=known.dims, ranges={**ranges, **data.ranges})
+    placeholders = {**known.placeholders, **(data.placeholders or {})}
+    return replace(data, dims=known.dims, ranges={**ranges, **data.ranges}, placeholders=placeholders or None)
 
 
 def words(sizes: Mapping[str, Size]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from winml.modelkit.core.config import RANDOM, DataSection
 from winml.modelkit.core.errors import DataError
+from winml.modelkit.core.values import to_json
 from winml.modelkit.data.samples import Sample, SampleRequest, SampleSource
 from winml.modelkit.graph.inputs import Input, InputRequest, synthetic
 from winml.modelkit.store import digest
@@ -32,7 +33,7 @@ def read(wanted: SampleRequest) -> SampleSource:
             yield Sample(first, more=tuple(later), where=f"random sample {index}")
 
     # The shapes are the model's, which has a digest of its own, and a stage before may have fixed some of them.
-    given = [part for part in (section.ranges, section.dims) if part]
+    given = [part for part in (section.ranges, section.dims, to_json(section.placeholders or {})) if part]
     return SampleSource(count, samples, {RANDOM: digest.of_json([seed, count, *given])})
 
 
@@ -44,4 +45,5 @@ def _input_request(section: DataSection, inputs: Sequence[Input]) -> InputReques
         dims={axis: size for axis, size in section.dims.items() if axis in axes},
         int_ranges={n: (int(low), int(high)) for n, (low, high) in section.ranges.items() if n in whole},
         float_ranges=section.ranges,
+        placeholders=section.placeholders or {},
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from winml.modelkit.core.config import RANDOM, DataSection
 from winml.modelkit.graph.inputs import Input
 from winml.modelkit.graph.sizes import is_batch, open_dims
-from winml.modelkit.graph.trial import trial_sizes, whole_ranges
+from winml.modelkit.graph.trial import stated_placeholders, trial_sizes, whole_ranges
 
 SIZES = (16, 64, 224, 128, 2, 1)
 """Sizes of open dimensions that are tried until one runs, where none are given and the model has none."""
@@ -25,6 +25,7 @@ def attempts(
         yield replace(data, dims={**data.dims, **known})
         return
     ranges = {name: (float(low), float(high)) for name, (low, high) in whole_ranges(path, inputs).items()}
+    words = {**stated_placeholders(path, inputs), **(data.placeholders or {})} or None
     batches = {name: 1 for name, places in opened.items() if is_batch(name, places)}
     for sizes in trial_sizes(path, inputs, {**batches, **known}, SIZES, small_first=False):
-        yield replace(data, dims=sizes, ranges={**ranges, **data.ranges})
+        yield replace(data, dims=sizes, ranges={**ranges, **data.ranges}, placeholders=words)

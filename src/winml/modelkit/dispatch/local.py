@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
@@ -14,12 +16,25 @@ from winml.modelkit.dispatch.base import Job, Result
 from winml.modelkit.dispatch.leftovers import Leftovers
 from winml.modelkit.dispatch.run import run_job
 
+_LEAST_S = 1.0
+"""A program whose preparation took all its time still starts, and says what it waits for."""
+
 
 class LocalPool:
     """A thread per running job; the thread that submits and waits is the only one that changes anything here."""
 
-    def __init__(self, slots: int, *, has: Mapping[str, int] | None = None, notes: Path | None = None) -> None:
-        """`has` is what jobs can use; `notes` is a folder that lists running processes, in case the pool is killed."""
+    def __init__(
+        self,
+        slots: int,
+        *,
+        has: Mapping[str, int] | None = None,
+        notes: Path | None = None,
+        prepare: Callable[[Job], None] = lambda _: None,
+    ) -> None:
+        """`has` is what jobs can use; `notes` is a folder that lists running processes, in case the pool is killed.
+
+        `prepare` is called in the thread of a job before its program is started, and takes from the job's time.
+        """
         self._slots = slots
         self._has = dict(has or {})
         self._held: Counter[str] = Counter()
@@ -27,6 +42,7 @@ class LocalPool:
         self._running: dict[str, tuple[Job, threading.Thread]] = {}
         self._done: queue.SimpleQueue[tuple[str, Result | BaseException]] = queue.SimpleQueue()
         self._cancelled = threading.Event()
+        self._prepare = prepare
         self._leftovers = None if notes is None else Leftovers(notes)
         self.ended = () if self._leftovers is None else self._leftovers.end()
         """Processes that an earlier pool left behind."""
@@ -74,12 +90,16 @@ class LocalPool:
 
     def _run(self, job: Job) -> None:
         try:
+            started = time.monotonic()
+            self._prepare(job)
+            prepared_s = time.monotonic() - started
+            job = replace(job, timeout_s=max(job.timeout_s - prepared_s, _LEAST_S))
             if self._leftovers is None:
                 result = run_job(job, cancelled=self._cancelled.is_set)
             else:
                 result = run_job(job, cancelled=self._cancelled.is_set, on_start=self._leftovers.note)
                 self._leftovers.forget(result.pids)
-            self._done.put((job.id, result))
+            self._done.put((job.id, replace(result, seconds=prepared_s + result.seconds)))
         except BaseException as error:  # noqa: BLE001 - a problem of this machine, or a bug: raised in `wait`
             self._done.put((job.id, error))
 

@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, ModelkitError, RequestError, UnavailableError
+from winml.modelkit.core.metric_source import MetricSource
 from winml.modelkit.core.suggest import did_you_mean, near_path
 from winml.modelkit.evaluation.corpus import Records
 from winml.modelkit.evaluation.metrics import Metric
-from winml.modelkit.evaluation.report import MetricSource, RunReport
+from winml.modelkit.evaluation.report import RunReport
 from winml.modelkit.store import digest
 
 if TYPE_CHECKING:

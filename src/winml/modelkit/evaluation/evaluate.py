@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
@@ -119,7 +119,7 @@ def evaluate(request: EvalRequest, on_event: OnEvent) -> EvalResult:
     """Evaluate; a check that fails is raised."""
     model = _find_model(request.model, on_event, request.trust.with_typed(request.ep_options))
     request, data = _complete_request(request, model.evaluation)
-    _check_limits(request)
+    check_limits(request.judging, request.custom)
     _check_generation(request)
     if not request.generates:
         data = sizes.random_data(data, model.path, given=request.dims)
@@ -229,9 +229,8 @@ def _complete_request(request: EvalRequest, built: EvalSection | None) -> tuple[
     return request, request.data
 
 
-def _check_limits(request: EvalRequest) -> None:
+def check_limits(judging: Judging, custom: CustomMetric | None) -> None:
     """Raise for limits that no metric can have; the worker, which knows the metric, checks the rest."""
-    judging, custom = request.judging, request.custom
     limits = {"--min-metric": judging.min_metric, "--max-metric": judging.max_metric, "--max-drop": judging.max_drop}
     for option, limit in limits.items():
         if limit is not None and (not math.isfinite(limit) or (option == "--max-drop" and limit < 0.0)):
@@ -341,13 +340,7 @@ class _Runs:
         if custom is not None:
             assert saved is not None
             self._on_event(SamplesScoring(function=custom.source.function))
-            folder, section = Path(args.data.processor or args.folder), args.data
-            if section.source == DEFAULT:
-                # Here, because data that lies on this machine needs no hub.
-                from winml.modelkit.data.defaults import taken_default
-
-                section = taken_default(section, report.task, report.data.source)
-            report = score_outputs(custom, report, saved, section, folder)
+            report = score_run(custom, report, args, saved)
         if self._data.source != DEFAULT:
             # As the user wrote it; of default data the worker knows the file.
             report = replace(report, data=replace(report.data, source=self._data.source))
@@ -404,11 +397,27 @@ class _Runs:
             output=request.output,
             reference=self.compares,
             custom=request.custom is not None,
-            task_options={name: _absolute(text) for name, text in request.task_options.items()},
+            task_options=absolute_options(request.task_options),
             state=request.state,
             runtime=request.runtime,
             new_tokens=request.new_tokens,
         )
+
+
+def score_run(custom: CustomMetric, report: RunReport, args: RunArguments, saved: Path) -> RunReport:
+    """The report of a run with the scores of the user's own function, which gets the outputs that were saved."""
+    folder, section = Path(args.data.processor or args.folder), args.data
+    if section.source == DEFAULT:
+        # Here, because data that lies on this machine needs no hub.
+        from winml.modelkit.data.defaults import taken_default
+
+        section = taken_default(section, report.task, report.data.source)
+    return score_outputs(custom, report, saved, section, folder)
+
+
+def absolute_options(given: Mapping[str, str]) -> dict[str, str]:
+    """Options of a task as a worker understands them, which works in another folder."""
+    return {name: _absolute(text) for name, text in given.items()}
 
 
 def _absolute(text: str) -> str:

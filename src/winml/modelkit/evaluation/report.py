@@ -34,17 +34,6 @@ class DataFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MetricSource:
-    """Where a custom metric comes from."""
-
-    function: str
-    file: str | None
-    """None for a function that no file holds, as one typed at a prompt."""
-    digest: Digest | None
-    """Of the file; of the text of the function where that is all there is; None where its text is unknown."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class ModelInput:
     """An input as the runtime reports it."""
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.environment import Environment
 from winml.modelkit.core.errors import CheckFailed, RunFailedError
+from winml.modelkit.core.metric_source import MetricSource
 from winml.modelkit.core.placement import Placement
 from winml.modelkit.core.result import CommandResult
 from winml.modelkit.core.target import Target
@@ -18,7 +19,7 @@ from winml.modelkit.evaluation.checks import Check
 from winml.modelkit.evaluation.corpus import Records
 from winml.modelkit.evaluation.distance_report import DistanceReport, KeptArray, OutputDistance
 from winml.modelkit.evaluation.metrics import Estimate, MetricEstimate, estimate, estimate_drop, share
-from winml.modelkit.evaluation.report import DataFacts, GenerationFacts, MetricSource, RunReport
+from winml.modelkit.evaluation.report import DataFacts, GenerationFacts, RunReport
 from winml.modelkit.session.notes import dims_notes, fallback_notes, saturation_notes, simulator_notes
 
 

@@ -488,6 +488,22 @@ def _set_aside(target: Path) -> Path | None:
     return old
 
 
+def save_with_data(model: ModelProto, data: Path, path: str | os.PathLike[str]) -> tuple[Path, ...]:
+    """Write a model whose weights are all in the file `data`, which becomes `<name>.data`: they are never in memory."""
+    path = Path(path)
+    moved = path.with_name(f"{path.name}.data")
+    for tensor in walk.tensors(model):
+        for entry in tensor.external_data:
+            if entry.key == "location":
+                entry.value = moved.name
+    with _os_errors(path, "written"):
+        _check_target(path, overwrite=False)
+        _check_target(moved, overwrite=False)
+        _move_all([(data, moved)])
+        _write_all([(path, _Layout(model.SerializeToString(deterministic=True)).write_model)])
+    return path, moved
+
+
 def _temporary(target: Path) -> Path:
     return target.with_name(f".winml-{secrets.token_hex(8)}.tmp")
 

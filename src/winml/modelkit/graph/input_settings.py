@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from winml.modelkit.core.dataclass import dataclass
+from winml.modelkit.core.placeholders import Placeholders
 from winml.modelkit.core.values import AtLeast, key
 from winml.modelkit.graph.sizes import Size
 
@@ -24,6 +25,8 @@ class InputSettings:
     seed: int = 0
     sizes: Mapping[str, Size] | None = key(omit=True)
     """Every open dimension of the model with its size and where that comes from; None before they were looked up."""
+    placeholders: Mapping[str, Placeholders] | None = key(omit=True, default=None)
+    """Words that stand for what another input holds, by the name of their input; as the model says."""
 
 
 DEFAULT = InputSettings()

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.core.limits import check_sample
+from winml.modelkit.core.placeholders import Placeholders
 from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.core.suggest import did_you_mean, near_path
 from winml.modelkit.graph import npz
@@ -127,6 +128,8 @@ class InputRequest:
     seed: int | tuple[int, ...] = 0
     float_ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
     """Lowest and highest value per input of other numbers, which lie in [0, 1) unless given."""
+    placeholders: Mapping[str, Placeholders] = field(default_factory=dict)
+    """Words that stand for what another input holds, by the name of their input."""
 
 
 def resolve_dims(specs: Sequence[Input], asked: InputRequest) -> dict[str, int]:
@@ -158,7 +161,19 @@ def _fill(spec: Input, shape: tuple[int, ...], asked: InputRequest, rng: np.rand
     if dtype.kind == "b":
         return rng.integers(0, 2, shape).astype(dtype)
     low, high = _int_range(spec, dtype, asked)
-    return rng.integers(low, high, shape, dtype=dtype, endpoint=True)
+    drawn = rng.integers(low, high, shape, dtype=dtype, endpoint=True)
+    return put_placeholders(drawn, asked.placeholders.get(spec.name))
+
+
+def put_placeholders(ids: npt.NDArray[Any], given: Placeholders | None) -> npt.NDArray[Any]:
+    """The ids, beginning with the words that stand for something else; none of the others is that word."""
+    if given is None or ids.ndim == 0:
+        return ids
+    if given.word > np.iinfo(ids.dtype).max:
+        raise RequestError(f"word {given.word}, which stands for another input, does not fit ids of type {ids.dtype}")
+    made = np.where(ids == given.word, given.word - 1 if given.word else 1, ids).astype(ids.dtype)
+    made[..., : given.count] = given.word
+    return made
 
 
 def _check_names(specs: Sequence[Input], asked: InputRequest) -> None:

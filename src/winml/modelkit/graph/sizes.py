@@ -12,12 +12,14 @@ from typing import Annotated, Any, Literal, Protocol
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.json_text import parse_json
+from winml.modelkit.core.placeholders import Placeholders
 from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.core.values import AtLeast
 
 Shape = tuple[int | str, ...]
 SizeSource = Literal["given", "data", "metadata", "processor", "config", "graph", "other arm", "batch"]
+_LARGEST = 2**31 - 1
 INPUTS_KEY = "winml.inputs"
 """Metadata of an ONNX file: `{"sizes", "ranges"}`, the sizes it is used with and the whole numbers its inputs take.
 
@@ -197,6 +199,17 @@ def metadata_ranges(metadata: Mapping[str, str]) -> dict[str, tuple[int, int]]:
         name: (ends[0], ends[1])
         for name, ends in value.items()
         if isinstance(ends, list) and [type(end) for end in ends] == [int, int] and ends[0] <= ends[1]
+    }
+
+
+def metadata_placeholders(metadata: Mapping[str, str]) -> dict[str, Placeholders]:
+    """The words that a model file says stand for what another input holds, and how many of them."""
+    value = _read_metadata(metadata, "placeholders")
+    return {
+        name: Placeholders(pair[0], pair[1])
+        for name, pair in value.items()
+        if isinstance(pair, list) and [type(one) for one in pair] == [int, int]
+        if 0 <= pair[0] <= _LARGEST and 1 <= pair[1] <= _LARGEST
     }
 
 

@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from winml.modelkit.core.placeholders import Placeholders
 from winml.modelkit.graph import files
 from winml.modelkit.graph.implied import infer_sizes
 from winml.modelkit.graph.signature import read_signature
-from winml.modelkit.graph.sizes import SizedInput, is_batch, metadata_ranges, metadata_sizes, open_dims
+from winml.modelkit.graph.sizes import (
+    SizedInput,
+    is_batch,
+    metadata_placeholders,
+    metadata_ranges,
+    metadata_sizes,
+    open_dims,
+)
 
 
 def trial_sizes(
@@ -37,3 +45,10 @@ def whole_ranges(path: Path, inputs: Sequence[SizedInput]) -> dict[str, tuple[in
     """The whole numbers that the inputs of the model in a file take, as the file says."""
     names = {value.name for value in inputs}
     return {name: ends for name, ends in metadata_ranges(read_signature(path).metadata).items() if name in names}
+
+
+def stated_placeholders(path: Path, inputs: Sequence[SizedInput]) -> dict[str, Placeholders]:
+    """The words of inputs that stand for what others hold, as the file says."""
+    names = {value.name for value in inputs}
+    found = metadata_placeholders(read_signature(path).metadata)
+    return {name: words for name, words in found.items() if name in names}

@@ -69,7 +69,15 @@ def _fingerprints(specs: list[ArmSpec]) -> list[ArmFacts]:
 def _identical(base: ArmFacts, candidate: ArmFacts) -> bool:
     a, b = base.spec.arm, candidate.spec.arm
     same_graph = base.fingerprint is not None and base.fingerprint == candidate.fingerprint
-    return same_graph and a.target == b.target and a.session == b.session
+    if (a.generation is None) != (b.generation is None):
+        return False
+    # The folders may differ: what is in them is the graph.
+    same_text = (
+        a.generation is None
+        or b.generation is None
+        or replace(a.generation, folder="") == replace(b.generation, folder="")
+    )
+    return same_graph and same_text and a.target == b.target and a.session == b.session
 
 
 class Comparison:
@@ -151,19 +159,21 @@ class Comparison:
         except RunFailedError as error:
             return make(verdict=Verdict("FAILED", error.message, seconds=time.monotonic() - started))
         self._check_signature(probe, spec)
-        parity = self._parity(number)
+        parity = self._parity(number) if spec.arm.generation is None else None
         early = self._judge_probe(spec, probe, parity)
         probed_s = time.monotonic() - started
         make = partial(make, placement=probe.placement, environment=probe.environment, parity=parity)
-        fallback = describe_fallback(probe.placement)
-        fallbacks = () if fallback is None else (f"`{spec.label}`: {fallback[0]} nodes run on the CPU: {fallback[1]}",)
+        fallback = None if probe.placement is None else describe_fallback(probe.placement)
+        notes = list(self._agreement(spec, probe))
+        if fallback is not None:
+            notes.insert(0, f"`{spec.label}`: {fallback[0]} nodes run on the CPU: {fallback[1]}")
         if early is not None:
             has_gain = early.gain_pct is not None
             return make(
                 verdict=replace(early, seconds=probed_s),
                 times=probe_times(self._base_probe, probe, early.metric or "wall") if has_gain else None,
                 gate=gate_of_probe(limit, early),
-                warnings=fallbacks,
+                warnings=tuple(notes),
             )
         compared, calibration, warnings = self._measure(spec, probe)
         return make(
@@ -171,13 +181,21 @@ class Comparison:
             gate=compared.gate,
             measurement=compared.measurement,
             calibration=calibration,
-            warnings=(*fallbacks, *warnings),
+            warnings=(*notes, *warnings),
             conditions=_sentinel(compared),
         )
 
-    def _judge_probe(self, spec: ArmSpec, probe: Probe, parity: Parity) -> Verdict | None:
+    def _agreement(self, spec: ArmSpec, probe: Probe) -> tuple[str, ...]:
+        """How many tokens of a text are those of the base: no reason not to measure, but to know."""
+        if spec.arm.generation is None:
+            return ()
+        pairs = list(zip(self._base_probe.tokens, probe.tokens, strict=True))
+        equal = sum(a == b for a, b in pairs)
+        return (f"`{spec.label}` generates {equal} of {len(pairs)} tokens as the base does",)
+
+    def _judge_probe(self, spec: ArmSpec, probe: Probe, parity: Parity | None) -> Verdict | None:
         """A verdict that needs no measuring: the candidate computes something else, or is far slower."""
-        if not parity.within_tolerance and not self._request.allow_different:
+        if parity is not None and not parity.within_tolerance and not self._request.allow_different:
             reason = f"outputs differ from the base's: {_distance(parity)}; `--allow-different` measures anyway"
             return Verdict("FAILED", reason)
         base = self._base_probe
@@ -236,7 +254,9 @@ class Comparison:
         plan = self._plan(spec, probe, seed=self._request.seed + seed_offset)
         warnings = [] if plan.mode == "turns" else [SLEEPING]
         base, spec = measuring.alive_together(self._base.spec, spec, plan)
-        name, calibration = self._calibration(base, plan) if self._request.calibrate else (None, calibrations.NONE)
+        name, calibration = None, calibrations.NONE
+        if self._request.calibrate and plan.metric != "memory":  # which hardly varies
+            name, calibration = self._calibration(base, plan)
         self._progress = RoundProgress()
         self._on_event(bench.expect_rounds(plan, calibration.values))
         with measuring.watching(plan.raise_priority) as raised:
@@ -245,7 +265,7 @@ class Comparison:
                 replace(plan, raise_priority=raised),
                 calibration=calibration.values,
                 environment=self._base_probe.environment,
-                start=measuring.start,
+                start=measuring.start_ordinary if plan.metric == "memory" else measuring.start,
                 progress=self._progress,
                 on_round=lambda p: self._on_event(RoundDone(p.count)),
             )

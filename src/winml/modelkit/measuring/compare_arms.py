@@ -11,7 +11,8 @@ from winml.modelkit.building.model_argument import ModelArgument, model_argument
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import ModelFileError, RequestError, UnavailableError
 from winml.modelkit.core.events import OnEvent
-from winml.modelkit.core.measurement import Arm, CompareProtocol
+from winml.modelkit.core.generation import GENAI_CONFIG, is_decoder_folder, read_decoder_folder
+from winml.modelkit.core.measurement import Arm, CompareProtocol, GenerationArm, GenerationMetric
 from winml.modelkit.core.target import Target
 from winml.modelkit.data import sizes
 from winml.modelkit.ep import options
@@ -23,6 +24,21 @@ from winml.modelkit.graph.signature import SignatureInput, read_signature
 from winml.modelkit.graph.sizes import Size, match_sizes, open_dims
 from winml.modelkit.measuring.events import ArmBuilding
 from winml.modelkit.measuring.rounds import ArmSpec
+from winml.modelkit.session.generation.runtimes import choose_runtime
+
+PROMPT_TOKENS, NEW_TOKENS = 32, 64
+"""Of a text where nothing else was asked for: one length, because a comparison has one answer."""
+
+
+@dataclass(frozen=True)
+class CompareGeneration:
+    """What of folders that generate text is compared; None leaves the choice to us."""
+
+    metric: GenerationMetric | None = None
+    prompt_tokens: int | None = None
+    new_tokens: int | None = None
+    runtimes: tuple[str | None, ...] = (None,)
+    """One for all arms, or those that one folder is compared with itself on."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +67,7 @@ class CompareRequest:
     protocol: CompareProtocol | None = None
     """Another protocol than the device's own, for benchmarks."""
     trust: Trust = NOTHING
+    generation: CompareGeneration = CompareGeneration()
 
 
 @dataclass(frozen=True)
@@ -68,6 +85,8 @@ class _Asked:
     label: str
     model: ModelArgument
     chosen: Chosen
+    runtime: str | None = None
+    """The program that was asked for to run a folder that generates text."""
 
     @property
     def target(self) -> Target:
@@ -76,22 +95,47 @@ class _Asked:
 
 def _arms(request: CompareRequest, on_event: OnEvent) -> list[_Asked]:
     """One arm per model, or one per target when a single model is compared over several."""
-    arms = [(m, t) for t in request.targets for m in request.models]
+    runtimes = request.generation.runtimes
+    arms = [(m, t, r) for r in runtimes for t in request.targets for m in request.models]
     if len(arms) < 2:
         raise RequestError(
             "compare needs a base and a candidate", hint="name two models, or one with `--target A --target B`"
         )
-    if len(request.models) > 1 and len(request.targets) > 1:
-        raise RequestError("several models over several targets cannot be compared at once", hint="use one model")
+    if sum(len(several) > 1 for several in (request.models, request.targets, runtimes)) > 1:
+        what = "runtimes" if len(runtimes) > 1 else "targets"
+        raise RequestError(f"several models over several {what} cannot be compared at once", hint="use one model")
     models = {model: _open_model(model, request, on_event) for model in request.models}
     return [
-        _Asked(model, models[model], targets.choose(models[model].target, target, request.ep, request.device))
-        for model, target in arms
+        _Asked(model, models[model], targets.choose(models[model].target, target, request.ep, request.device), runtime)
+        for model, target, runtime in arms
     ]
+
+
+def _generates_text(request: CompareRequest) -> bool:
+    """Whether folders that generate text are compared; they are compared with each other only."""
+    folders = [model for model in request.models if is_decoder_folder(Path(model))]
+    if folders and len(folders) < len(request.models):
+        other = next(model for model in request.models if model not in folders)
+        raise RequestError(
+            f"`{folders[0]}` generates text and `{other}` does not", hint="compare two folders with genai_config.json"
+        )
+    if not folders and request.generation != CompareGeneration():
+        raise RequestError(
+            f"`{request.models[0]}` is no folder that generates text: it has no {GENAI_CONFIG}",
+            hint="`--metric`, `--prompt-tokens`, `--new-tokens` and `--runtime` are for such folders",
+        )
+    inputs = request.inputs
+    if folders and (inputs.npz is not None or inputs.dims or inputs.int_ranges):
+        raise RequestError(
+            "inputs cannot be given to folders that generate text",
+            hint="a text is set with `--prompt-tokens`, `--new-tokens`, `--batch-size` and `--seed`",
+        )
+    return bool(folders)
 
 
 def arms_of(request: CompareRequest, on_event: OnEvent) -> Arms:
     """The arms that can be compared: on requested targets, and none that is simulated."""
+    text = _generates_text(request)
     found = _arms(request, on_event)
     _refuse_other_targets(request, found)
     simulated = [arm for arm in found if arm.target.simulated]
@@ -108,8 +152,51 @@ def arms_of(request: CompareRequest, on_event: OnEvent) -> Arms:
     ]
     notes += [f"`{arm.label}`: {note}" for arm in arms for note in arm.chosen.notes]
     specs = [_spec(request, arm) for arm in arms]
-    specs = _add_sizes(specs, request)
-    return Arms(specs if len(request.targets) > 1 else _label_arms(specs), tuple(notes))
+    several = len(request.targets) > 1
+    if text:
+        specs, reasons = _add_texts(specs, arms, request)
+        notes += reasons
+        several = several or len(request.generation.runtimes) > 1
+    else:
+        specs = _add_sizes(specs, request)
+    return Arms(specs if several else _label_arms(specs), tuple(notes))
+
+
+def _add_texts(specs: list[ArmSpec], asked: list[_Asked], request: CompareRequest) -> tuple[list[ArmSpec], list[str]]:
+    """The arms with what is generated in each: the same text in all, and the program that runs it."""
+    folders = [read_decoder_folder(Path(arm.label).absolute()) for arm in asked]
+    wanted, context = request.generation, min(folder.context_length for folder in folders)
+    new_tokens = wanted.new_tokens or max(2, min(NEW_TOKENS, context // 2))
+    prompt = wanted.prompt_tokens or max(1, min(PROMPT_TOKENS, context - new_tokens))
+    if prompt + new_tokens > context:
+        raise RequestError(
+            f"a prompt of {prompt} tokens with {new_tokens} more does not fit the context of {context}",
+            hint="give a shorter `--prompt-tokens` or fewer `--new-tokens`",
+        )
+    metric: GenerationMetric = wanted.metric or "tokens-per-second"
+    if metric == "tokens-per-second" and new_tokens < 2:
+        raise RequestError("tokens per second need at least 2 new tokens", hint="give more `--new-tokens`")
+    found, notes = [], []
+    for spec, arm, folder in zip(specs, asked, folders, strict=True):
+        runtime = choose_runtime(arm.target, arm.runtime)
+        text = GenerationArm(
+            folder=str(folder.folder),
+            metric=metric,
+            runtime=runtime.name,
+            prompt_tokens=prompt,
+            new_tokens=new_tokens,
+            batch=request.inputs.batch_size or 1,
+        )
+        label = runtime.name if len(wanted.runtimes) > 1 else spec.label
+        notes.append(f"`{label}` is run by {runtime.name}: {runtime.reason}")
+        arm_with_text = replace(spec.arm, artifact=str(folder.model), generation=text)
+        found.append(replace(spec, arm=arm_with_text, label=label))
+    what = {
+        "first-token": f"a prompt of {prompt} tokens until its first token",
+        "tokens-per-second": f"one of the {new_tokens - 1} tokens after the first, after a prompt of {prompt}",
+        "memory": f"a text of {prompt} and {new_tokens} tokens; compared is the peak of the process",
+    }
+    return found, [f"a run is {what[metric]}", *notes]
 
 
 def _refuse_other_targets(request: CompareRequest, arms: list[_Asked]) -> None:

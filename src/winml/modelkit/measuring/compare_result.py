@@ -10,7 +10,7 @@ from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.distance import Distance
 from winml.modelkit.core.environment import Environment
 from winml.modelkit.core.errors import CheckFailed, DataError, ModelkitError, PartlyDone, RunFailedError
-from winml.modelkit.core.latency import ArmTimes, Spread
+from winml.modelkit.core.latency import ArmMemory, ArmTimes, Spread
 from winml.modelkit.core.measurement import NS_PER_MS, Arm, Measurement, PairProtocol, Round
 from winml.modelkit.core.placement import Placement
 from winml.modelkit.core.result import CommandResult
@@ -21,7 +21,7 @@ from winml.modelkit.graph.sizes import Size
 from winml.modelkit.measuring.calibration import Calibration, ClockValues
 from winml.modelkit.measuring.judge import Gate
 from winml.modelkit.measuring.reports import Probe
-from winml.modelkit.measuring.summary import arm_times
+from winml.modelkit.measuring.summary import arm_memory, arm_times
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +68,8 @@ class Candidate(ComparedArm):
     verdict: Verdict
     times: ArmTimes | None = None
     """Of the rounds whose gain is reported, or of a probe."""
+    memory: ArmMemory | None = key(omit=True)
+    """Where memory is what is compared."""
     parity: Parity | None = None
     environment: Environment | None = None
     gate: Gate | None = None
@@ -93,9 +95,14 @@ class Candidate(ComparedArm):
         return None if interval is None else (speedup(interval[0]), speedup(interval[1]))
 
     def with_times(self) -> Candidate:
-        """With the milliseconds of its rounds where there are any."""
+        """With the milliseconds of its rounds where there are any, or the memory where that is compared."""
         taken = (self.confirmation or self).measurement
-        return self if taken is None else replace(self, times=arm_times(taken, pair_protocol(taken).metric))
+        if taken is None:
+            return self
+        metric = pair_protocol(taken).metric
+        if metric == "memory":
+            return replace(self, memory=arm_memory(taken))
+        return replace(self, times=arm_times(taken, metric))
 
 
 @dataclass(frozen=True, kw_only=True)

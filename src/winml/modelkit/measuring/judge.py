@@ -64,8 +64,8 @@ def estimate(values: Sequence[float], calibration: Sequence[float], lent_df: int
 
 def round_value(base: Round, candidate: Round, clock: Clock, *, paired: bool) -> float:
     """Log ratio of one round: the median over pairs, or of medians when the arms took turns."""
-    a, b = (r.cpu_ns if clock == "cpu" else r.wall_ns for r in (base, candidate))
-    if min(*a, *b) <= 0:
+    a, b = (r.on(clock) for r in (base, candidate))
+    if not a or not b or min(*a, *b) <= 0:
         raise ValueError("a clock that stands still cannot be compared")
     if not paired:
         return math.log(median(a) / median(b))
@@ -95,17 +95,17 @@ def _may_look(found: Estimate, protocol: CompareProtocol) -> bool:
     return found.rounds >= first
 
 
-def _outcome(found: Estimate, protocol: CompareProtocol, tests: int) -> tuple[Outcome, str] | None:
+def _outcome(found: Estimate, protocol: CompareProtocol, tests: int, metric: Clock) -> tuple[Outcome, str] | None:
     """The outcome at this look; None to continue."""
-    gain = gain_pct(found.mean)
+    gain, (what, worse) = gain_pct(found.mean), _words(metric)
     if _significant(found, protocol, tests) and gain >= protocol.keep_pct:
         if gain >= protocol.marginal_pct:
-            return "KEEP", f"{gain:.1f} % less time"
-        return "MARGINAL_KEEP", f"{gain:.1f} % less time: significant, but below {protocol.marginal_pct:g} %"
+            return "KEEP", f"{gain:.1f} % less {what}"
+        return "MARGINAL_KEEP", f"{gain:.1f} % less {what}: significant, but below {protocol.marginal_pct:g} %"
     high = found.interval_pct()[1]
     if high < protocol.marginal_pct:
         if high < 0:
-            return "DISCARD", f"slower: {-gain:.1f} % more time than the base"
+            return "DISCARD", f"{worse}: {-gain:.1f} % more {what} than the base"
         return "DISCARD", f"a gain of {protocol.marginal_pct:g} % or more is ruled out"
     return None
 
@@ -129,10 +129,10 @@ def judge(
     found = estimate(values, calibration, protocol.lent_df)
     if found is None:
         return _unknown(len(values), metric) if last else None
-    decided = _outcome(found, protocol, tests) if _may_look(found, protocol) else None
+    decided = _outcome(found, protocol, tests, metric) if _may_look(found, protocol) else None
     if decided is None and not last and found.rounds < protocol.max_rounds:
         return None
-    word, reason = decided or _explain_undecided(found, protocol)
+    word, reason = decided or _explain_undecided(found, protocol, metric)
     verdict = Verdict(
         verdict=word,
         reason=reason,
@@ -150,17 +150,23 @@ def _unknown(rounds: int, metric: Clock) -> Verdict:
     return Verdict("INCONCLUSIVE", "too few rounds to estimate their variation", rounds=rounds, metric=metric)
 
 
-def _explain_undecided(found: Estimate, protocol: CompareProtocol) -> tuple[Outcome, str]:
+def _words(metric: Clock) -> tuple[str, str]:
+    """What is saved, and what a candidate is that saves none of it."""
+    return ("memory", "larger") if metric == "memory" else ("time", "slower")
+
+
+def _explain_undecided(found: Estimate, protocol: CompareProtocol, metric: Clock) -> tuple[Outcome, str]:
     """What the rounds suggest, and what it would take to decide, from the spread seen so far."""
     spread = found.error * math.sqrt(found.rounds)
     half = abs(found.mean) if abs(found.mean) > 0.005 else protocol.marginal_pct / 100.0
     rounds = math.ceil((3.5 * spread / half) ** 2)
     needed = f"a decision needs about {max(rounds, found.rounds + 1)} rounds, {found.rounds} were run"
-    gain, (low, high) = gain_pct(found.mean), found.interval_pct()
+    gain, (low, high), (what, worse) = gain_pct(found.mean), found.interval_pct(), _words(metric)
     if high < 0:
-        return "INCONCLUSIVE", f"probably slower: {-gain:.1f} % more time, but {needed}"
+        return "INCONCLUSIVE", f"probably {worse}: {-gain:.1f} % more {what}, but {needed}"
     if low > 0:
-        return "INCONCLUSIVE", f"probably faster: {gain:.1f} % less time, but {needed}"
+        better = "smaller" if metric == "memory" else "faster"
+        return "INCONCLUSIVE", f"probably {better}: {gain:.1f} % less {what}, but {needed}"
     return "INCONCLUSIVE", (
         f"rounds vary by {100 * spread:.1f} %: {needed}; a quieter machine or fewer threads reduce the variation"
     )

@@ -15,6 +15,7 @@ from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.environment import Environment
 from winml.modelkit.core.errors import Interrupted, RequestError
 from winml.modelkit.core.events import OnEvent, TargetChosen
+from winml.modelkit.core.generation import GENAI_CONFIG
 from winml.modelkit.core.latency import CPUTime, Latency
 from winml.modelkit.core.measurement import Arm, Measurement
 from winml.modelkit.core.op_trace import OpTraceResult, TracingLevel
@@ -48,6 +49,15 @@ DEFAULT_TIMEOUT_S = 600.0
 
 
 @dataclass(frozen=True)
+class GenerationSettings:
+    """What is generated with a decoder folder; None leaves the choice to us."""
+
+    prompt_tokens: tuple[int, ...] | None = None
+    new_tokens: int | None = None
+    runtime: str | None = None
+
+
+@dataclass(frozen=True)
 class PerfRequest:
     """Everything the user decided."""
 
@@ -69,9 +79,16 @@ class PerfRequest:
     monitor: bool = False
     """Sample the machine beside the timed loops."""
     trust: Trust = NOTHING
+    generation: GenerationSettings = GenerationSettings()
 
     def check(self) -> None:
         """Reject options that contradict each other."""
+        if self.generation != GenerationSettings():
+            raise RequestError(
+                f"`{self.model}` is no folder that generates text: it has no {GENAI_CONFIG}",
+                hint="`--prompt-tokens`, `--new-tokens` and `--runtime` are for such folders; `winml build -m MODEL -o "
+                "DIR` makes one of a decoder",
+            )
         if self.op_tracing is None and self.baseline is not None:
             raise RequestError("`--baseline` compares traces", hint="add `--op-tracing basic`")
         if self.op_tracing is not None and self.protocol.sessions not in (None, 1):
@@ -151,7 +168,7 @@ def _measure(
     given = options.with_threads(resolved.target, {**model.section.ep_options, **request.ep_options}, threads)
     section = replace(model.section, threads=threads, ep_options=options.check_options(resolved.target, given))
     on_event(PerfStarted(resolved.target, protocol))
-    with _watching(on_event, wanted=request.monitor) as watch:
+    with watching(on_event, wanted=request.monitor) as watch:
         run = measure_sessions(
             Arm(artifact=str(path), target=resolved.target, session=section),
             protocol,
@@ -166,7 +183,7 @@ def _measure(
 
 
 @contextlib.contextmanager
-def _watching(on_event: OnEvent, *, wanted: bool) -> Iterator[Watch | None]:
+def watching(on_event: OnEvent, *, wanted: bool) -> Iterator[Watch | None]:
     """Samples of the machine beside the timed loops, where they are wanted."""
     if not wanted:
         yield None

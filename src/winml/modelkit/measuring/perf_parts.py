@@ -12,6 +12,7 @@ from winml.modelkit.core.build_folder import MODEL, PARTS
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import ModelkitError, RequestError
 from winml.modelkit.core.events import Event, OnEvent
+from winml.modelkit.core.generation import is_decoder_folder
 from winml.modelkit.core.model_file import part_names
 from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.core.result import CommandResult
@@ -19,6 +20,7 @@ from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import key
 from winml.modelkit.graph.signature import read_signature
 from winml.modelkit.graph.sizes import match_sizes
+from winml.modelkit.measuring.generation import GenerationPerf, perf_generation
 from winml.modelkit.measuring.perf import PerfRequest, PerfResult, perf
 from winml.modelkit.measuring.processes import Processes
 from winml.modelkit.measuring.sessions import PartialPerf
@@ -62,15 +64,20 @@ class PartStarted(Event):
     part: str
 
 
-def perf_model(request: PerfRequest, on_event: OnEvent, processes: Processes | None = None) -> PerfResult | PerfParts:
-    """Measure a model; of a composite one every part."""
+def perf_model(
+    request: PerfRequest, on_event: OnEvent, processes: Processes | None = None
+) -> PerfResult | PerfParts | GenerationPerf:
+    """Measure a model: of a composite one every part, of a decoder folder the texts it generates."""
     folder = Path(request.model)
+    if is_decoder_folder(folder):
+        return perf_generation(request, on_event, processes)
     if not (folder / PARTS).is_file():
         return perf(request, on_event, processes)
     return _measure_parts(request, folder, on_event, processes)
 
 
 def _measure_parts(request: PerfRequest, folder: Path, on_event: OnEvent, processes: Processes | None) -> PerfParts:
+    request.check()
     parts = part_names(folder)
     if not parts:
         raise RequestError(f"`{folder / PARTS}` lists no parts", hint="build the model again")

@@ -16,6 +16,7 @@ class Samples:
     cpu_ns: tuple[int, ...]
 
     def on(self, clock: Clock) -> tuple[int, ...]:
+        """Times; a probe says nothing of memory, because processes that probe are shared."""
         return self.cpu_ns if clock == "cpu" else self.wall_ns
 
 
@@ -46,6 +47,8 @@ class BlockReport(Samples):
 
     load_after: float | None
     pressure_pct: float | None
+    peak_bytes: tuple[int, ...] | None = None
+    """The most memory the process had until now; only where memory is compared."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,12 +64,15 @@ class Port:
 class Probe(Samples):
     """A few runs of an arm at ordinary priority."""
 
-    placement: Placement
+    placement: Placement | None
+    """Null where the program that runs it does not say."""
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     shapes: tuple[tuple[str | int, ...], ...]
     """Type and dimensions of every input it ran on."""
     environment: Environment
+    tokens: tuple[int, ...] = ()
+    """What a folder that generates text said, of all sequences."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -66,8 +66,14 @@ def _threads(spec: ArmSpec) -> tuple[str | None, ...]:
     return own or threads, section.config_entries.get(SPINNING)
 
 
+def _is_memory(spec: ArmSpec) -> bool:
+    return spec.arm.generation is not None and spec.arm.generation.metric == "memory"
+
+
 def choose_mode(base: ArmSpec, candidate: ArmSpec) -> Mode:
     """How two arms can be measured against each other without disturbing one another."""
+    if _is_memory(base):
+        return "turns"  # each in a process of its own, whose peak is that of this arm
     if _threads(base) != _threads(candidate):
         return "turns"
     return "together" if base.python == candidate.python else "token"
@@ -78,6 +84,8 @@ def choose_metric(base: ArmSpec, candidate: ArmSpec, mode: Mode, probes: Sequenc
 
     The CPU clock of Windows advances in steps of 15.6 ms: where a probe saw it stand still the wall clock decides.
     """
+    if _is_memory(base):
+        return "memory"
     both_cpu = base.arm.target.ep == candidate.arm.target.ep == "cpu"
     stands_still = any(min(probe.cpu_ns) <= 0 for probe in probes)
     return "cpu" if both_cpu and mode != "turns" and not stands_still else "wall"
@@ -158,6 +166,7 @@ def _round(arm: int, number: int, process: Process, order: int, samples: Samples
         cpu_ns=samples.cpu_ns,
         load_before=conditions.load_before,
         load_after=conditions.load_after,
+        peak_bytes=samples.peak_bytes if isinstance(samples, BlockReport) else None,
     )
 
 
@@ -271,8 +280,9 @@ class Compared:
     disturbed: bool = False
 
 
-def _other(metric: Clock) -> Clock:
-    return "wall" if metric == "cpu" else "cpu"
+def other_values(taken: Measurement, metric: Clock) -> list[float]:
+    """The round values on the clock that does not decide; memory has no other."""
+    return [] if metric == "memory" else values_of(taken, "wall" if metric == "cpu" else "cpu")
 
 
 def pair_values(rounds: Sequence[Round], clock: Clock, *, paired: bool) -> list[float]:
@@ -291,7 +301,7 @@ def values_of(taken: Measurement, clock: Clock) -> list[float]:
 
 def disturbance(plan: ComparePlan, last: Conditions) -> str | None:
     """Why a round decides nothing: arms that take turns are only comparable at raised priority or in quiet."""
-    if plan.mode != "turns":
+    if plan.mode != "turns" or plan.metric == "memory":
         return None
     pressure = last.pressure_pct
     if last.priority is not None or (pressure is not None and pressure <= QUIET_PRESSURE_PCT):
@@ -354,7 +364,7 @@ def _judge(taken: Measurement, plan: ComparePlan, lent: Sequence[float], *, last
     return judge(
         values_of(taken, plan.metric),
         calibration=lent,
-        other=values_of(taken, _other(plan.metric)),
+        other=other_values(taken, plan.metric),
         protocol=plan.protocol,
         metric=plan.metric,
         tests=plan.tests,
@@ -403,6 +413,8 @@ SLOWER_LIMIT = 3.0
 
 def far_slower(base: Probe, candidate: Probe, metric: Clock) -> float | None:
     """How many times slower the candidate's best probe run is than the base's worst, when that is beyond doubt."""
+    if metric == "memory":
+        return None
     worst = max(base.on(metric))
     factor = min(candidate.on(metric)) / worst if worst > 0 else 0.0
     return factor if factor > SLOWER_LIMIT else None

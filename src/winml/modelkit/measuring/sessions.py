@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import Interrupted, ModelkitError
@@ -171,13 +171,20 @@ class PerfRun:
         return PartialPerf(measurement=NotMeasured(arms=(self.arm,), protocol=self.protocol.describe()))
 
 
-def _ask(
-    process: Process, args: MeasureArguments, what: str, timeout_s: float | None, on_event: OnEvent
-) -> SessionReport:
-    """The report of one process; after Ctrl-C what it has so far, marked as stopped."""
+def ask_session(
+    process: Process,
+    form: type[T],
+    operation: str,
+    args: object,
+    *,
+    what: str,
+    timeout_s: float | None,
+    on_event: OnEvent,
+) -> T:
+    """The report of one process, which has `stopped`; after Ctrl-C what it has so far, marked as stopped."""
     try:
         return process.ask(
-            SessionReport, OPERATION, args, timeout_s=timeout_s, events=SessionEvent, on_event=on_event, what=what
+            form, operation, args, timeout_s=timeout_s, events=SessionEvent, on_event=on_event, what=what
         )
     except KeyboardInterrupt:
         try:
@@ -185,7 +192,7 @@ def _ask(
         except ModelkitError as error:
             # A run that takes longer than a user waits after Ctrl-C is lost; finished sessions are not.
             raise Interrupted("interrupted", details=error.details) from error
-        return replace(read(SessionReport, answer), stopped=True)
+        return cast("T", replace(cast("Any", read(form, answer)), stopped=True))
 
 
 def measure_sessions(
@@ -220,7 +227,9 @@ def measure_sessions(
                 time.sleep(protocol.cool_down_s)
             process = start()
             on_event(SessionStarted(number, process.pid))
-            report = _ask(process, args, what, protocol.timeout_s, on_event)
+            report = ask_session(
+                process, SessionReport, OPERATION, args, what=what, timeout_s=protocol.timeout_s, on_event=on_event
+            )
         except ModelkitError as error:
             error.result = run.so_far
             raise

@@ -11,7 +11,7 @@ from winml.modelkit.core.verdict import Verdict
 from winml.modelkit.measuring.calibration import Calibration, ClockValues
 from winml.modelkit.measuring.compare_result import Candidate, CompareResult, pair_protocol
 from winml.modelkit.measuring.judge import replay
-from winml.modelkit.measuring.rounds import values_of
+from winml.modelkit.measuring.rounds import other_values, values_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ def judge_again(taken: Measurement, lent: ClockValues, *, tests: int, seconds: f
     verdict = replay(
         values_of(taken, pair.metric),
         calibration=lent.on(pair.metric),
-        other=values_of(taken, "wall" if pair.metric == "cpu" else "cpu"),
+        other=other_values(taken, pair.metric),
         protocol=pair.protocol,
         metric=pair.metric,
         tests=tests,

@@ -6,21 +6,22 @@ from collections.abc import Sequence
 from typing import Any
 
 from winml.modelkit.core.dataclass import dataclass
-from winml.modelkit.core.latency import ArmTimes, CPUTime, Interval, Latency, Spread
+from winml.modelkit.core.latency import ArmMemory, ArmTimes, CPUTime, Interval, Latency, Spread
 from winml.modelkit.core.measurement import NS_PER_MS, Measurement, Round
 from winml.modelkit.core.statistics import log_t_interval, mean, median, percentile, std
 from winml.modelkit.core.verdict import Clock
 from winml.modelkit.session.report import SessionReport
 
 MIN_SESSIONS = 3
+_STOOD_STILL = "the clock is too coarse to see a run"
 
 
-def _interval(medians_ms: Sequence[float]) -> tuple[Interval | None, str | None]:
-    if len(medians_ms) < MIN_SESSIONS:
-        return None, f"an interval needs at least {MIN_SESSIONS} sessions but there are {len(medians_ms)}"
-    if min(medians_ms) <= 0:
-        return None, "the clock is too coarse to see a run"
-    low, high = log_t_interval(medians_ms)
+def _interval(values: Sequence[float], no_ratio: str = _STOOD_STILL) -> tuple[Interval | None, str | None]:
+    if len(values) < MIN_SESSIONS:
+        return None, f"an interval needs at least {MIN_SESSIONS} sessions but there are {len(values)}"
+    if min(values) <= 0:
+        return None, no_ratio
+    low, high = log_t_interval(values)
     return Interval(low=low, high=high, level=0.95), None
 
 
@@ -41,11 +42,17 @@ def _distribution(samples_ns: Sequence[float], medians_ms: Sequence[float]) -> d
     }
 
 
-def spread_ms(medians_ms: Sequence[float]) -> Spread:
-    """The median of round medians, and a t interval on their log where there are enough."""
-    interval, reason = _interval(medians_ms)
-    middle = median(medians_ms) if medians_ms else None
-    return Spread(median=middle, interval=interval, interval_reason=reason, rounds=len(medians_ms))
+def spread_of(values: Sequence[float], no_ratio: str = _STOOD_STILL) -> Spread:
+    """The median of one value per round, and a t interval on their log; `no_ratio` says why one may be zero."""
+    interval, reason = _interval(values, no_ratio)
+    middle = median(values) if values else None
+    return Spread(median=middle, interval=interval, interval_reason=reason, rounds=len(values))
+
+
+def latency_of(sessions: Sequence[Sequence[int]]) -> Latency:
+    """Times of all runs from the nanoseconds of every session."""
+    medians_ms = [median(samples) / NS_PER_MS for samples in sessions]
+    return Latency(**_distribution([ns for samples in sessions for ns in samples], medians_ms))
 
 
 def _medians_ms(rounds: Sequence[Round], clock: Clock) -> list[float]:
@@ -59,6 +66,15 @@ def arm_medians_ms(measurement: Measurement, clock: Clock) -> tuple[list[float],
     return base, candidate
 
 
+def arm_memory(measurement: Measurement) -> ArmMemory:
+    """The peak memory of the processes of each of two arms."""
+    peaks: tuple[list[float], list[float]] = ([], [])
+    for taken in measurement.rounds:
+        peaks[taken.arm].extend(map(float, taken.on("memory")))
+    base, candidate = map(spread_of, peaks)
+    return ArmMemory(base_bytes=base, candidate_bytes=candidate)
+
+
 def arm_times(measurement: Measurement, clock: Clock) -> ArmTimes:
     """What a run of each of two arms took.
 
@@ -66,12 +82,12 @@ def arm_times(measurement: Measurement, clock: Clock) -> ArmTimes:
     the gain, whose rounds share their hours.
     """
     base, candidate = arm_medians_ms(measurement, clock)
-    return ArmTimes(metric=clock, base_ms=spread_ms(base), candidate_ms=spread_ms(candidate))
+    return ArmTimes(metric=clock, base_ms=spread_of(base), candidate_ms=spread_of(candidate))
 
 
 def latency(rounds: Sequence[Round]) -> Latency:
     """Times of all runs on the wall clock."""
-    return Latency(**_distribution([ns for r in rounds for ns in r.wall_ns], _medians_ms(rounds, "wall")))
+    return latency_of([r.wall_ns for r in rounds])
 
 
 def cpu_time(rounds: Sequence[Round]) -> CPUTime:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from winml.modelkit.core.environment import Environment
 from winml.modelkit.core.measurement import Measurement, Round
 from winml.modelkit.core.statistics import median, percentile
 
@@ -19,13 +20,12 @@ SESSION_SHARE = 0.1
 MIN_DRIFT_SAMPLES = 30
 
 
-def _load(measurement: Measurement) -> list[str]:
-    cores = measurement.environment.machine.cores
-    # The first session's load is that of the machine before we added our own.
-    before = measurement.rounds[0].load_before
+def load_warnings(environment: Environment, before: float | None) -> list[str]:
+    """Other work on the machine; `before` is the load before the first session, which added our own."""
+    cores = environment.machine.cores
     if before is not None and before > LOAD_SHARE * cores:
         return [f"machine load was {before:.1f} on {cores} cores; {COMPARE}"]
-    pressure = measurement.environment.pressure_pct
+    pressure = environment.pressure_pct
     if pressure is not None and pressure > PRESSURE_PCT:
         return [f"programs waited for a CPU {pressure:.0f} % of the time before the run; {COMPARE}"]
     return []
@@ -68,8 +68,8 @@ def _drift(rounds: Sequence[Round]) -> list[str]:
     return [f"runs became {change} within a session; raise `--warmup` or wait for the machine to cool"]
 
 
-def _sessions(rounds: Sequence[Round]) -> list[str]:
-    medians = [median(r.wall_ns) for r in rounds]
+def session_warnings(medians: Sequence[float]) -> list[str]:
+    """Sessions that disagree."""
     spread = max(medians) / min(medians) - 1
     return [f"session medians differ by {100 * spread:.0f} %; {COMPARE}"] if spread > SESSION_SHARE else []
 
@@ -80,11 +80,11 @@ def warnings(measurement: Measurement) -> list[str]:
     if not rounds:
         return []
     found = [
-        *_load(measurement),
+        *load_warnings(measurement.environment, measurement.rounds[0].load_before),
         *_waiting(measurement),
         *_spread(rounds),
         *_drift(rounds),
-        *_sessions(rounds),
+        *session_warnings([median(r.wall_ns) for r in rounds]),
     ]
     samples = sum(len(r.wall_ns) for r in rounds)
     if samples < 20:

@@ -46,6 +46,11 @@ def start(python: str | None) -> Worker:
     return Worker(preload=PRELOAD, python=python, env=huge_pages())
 
 
+def start_ordinary(python: str | None) -> Worker:
+    """A process with pages of the ordinary size, whose memory is that of a user's."""
+    return Worker(preload=PRELOAD, python=python)
+
+
 class Probers:
     """Warm processes at ordinary priority to try arms in, one per environment."""
 

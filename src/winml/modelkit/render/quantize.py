@@ -25,7 +25,9 @@ def _how(section: QuantizeSection) -> str:
     if section.mode == "fp16":
         return "float16" + ("" if section.keep_io_types else ", inputs and outputs too")
     if section.mode == "weight_only":
-        return f"{section.weight_type} weights in blocks of {section.block_size}"
+        method = "" if section.block_method in (None, "rtn") else f" by {section.block_method}"
+        compute = "" if section.block_compute in (None, "float32") else f", computed in {section.block_compute}"
+        return f"{section.weight_type} weights in blocks of {section.block_size}{method}{compute}"
     channels = "per channel" if section.per_channel else "per tensor"
     activations = f"{section.activation_type} activations, " if section.activation_type else ""
     return f"{section.mode}, {activations}{section.weight_type} weights {channels}"

@@ -27,14 +27,14 @@ def _short(ms: float) -> str:
     return f"{ms:.0f}" if ms >= 100 else f"{ms:#.3g}".rstrip(".")
 
 
-def speedup_text(speedup: float | None) -> str:
-    """How many times as fast: `1.93x faster`."""
+def speedup_text(speedup: float | None, words: tuple[str, str, str] = ("same speed", "faster", "slower")) -> str:
+    """How many times as fast: `1.93x faster`; `words` are for something other than time."""
     if speedup is None:
         return ""
     factor = max(speedup, 1 / speedup)
     if f"{factor:.2f}" == "1.00":
-        return "same speed"
-    return f"{factor:.2f}x {'faster' if speedup > 1 else 'slower'}"
+        return words[0]
+    return f"{factor:.2f}x {words[1] if speedup > 1 else words[2]}"
 
 
 def duration(seconds: float) -> str:

@@ -45,8 +45,8 @@ _SKIPPED = frozenset((
 ))  # fmt: skip
 """Folders that hold no runs, in lower case; hidden ones are skipped, too."""
 _LABELS = {
-    "perf-parts": "perf", "build-parts": "build", "build-folder": "build", "matrix-plan": "matrix",
-    "matrix-status": "matrix", "op-trace": "trace", "trace-diff": "trace",
+    "perf-parts": "perf", "perf-generation": "perf", "build-parts": "build", "build-folder": "build",
+    "matrix-plan": "matrix", "matrix-status": "matrix", "op-trace": "trace", "trace-diff": "trace",
 }  # fmt: skip
 """Kinds of run that people call by one word."""
 SEARCH_RESULT, CONTRIBUTION = "autoconfig.json", "contribution.json"

@@ -40,6 +40,8 @@ KINDS: dict[str, RunKind] = {
     for kind in (
         RunKind("perf", "measuring.perf:PerfResult", "perf:perf_page", "winml/perf"),
         RunKind("perf-parts", "measuring.perf_parts:PerfParts", "perf:parts_page", "winml/perf-parts"),
+        RunKind("perf-generation", "measuring.generation:GenerationPerf", "generation:generation_page",
+                "winml/perf-generation"),
         RunKind("compare", "measuring.compare_result:CompareResult", "compare:compare_page", "winml/compare"),
         RunKind("op-trace", "core.op_trace:OpTraceResult", "op_trace:op_trace_page", "winml/op-trace"),
         RunKind("trace-diff", "measuring.trace:TraceDiffResult", "trace_diff:trace_diff_page", "winml/trace"),

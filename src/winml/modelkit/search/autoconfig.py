@@ -12,6 +12,8 @@ from winml.modelkit.building.build import BuildRequest, build
 from winml.modelkit.building.proof.proof import ON_TARGET, LeastAgreement, Proof
 from winml.modelkit.core.errors import Interrupted, ModelkitError, RequestError, RunFailedError
 from winml.modelkit.core.events import Event, OnEvent, TargetChosen
+from winml.modelkit.core.metric_source import MetricSource
+from winml.modelkit.evaluation.custom_metric import CustomMetric
 from winml.modelkit.measuring.protocols import PROTOCOLS
 from winml.modelkit.search.events import DeliveryStarted, SearchPlanned
 from winml.modelkit.search.evidence import apply_evidence, ask_target
@@ -53,6 +55,9 @@ def autoconfig(request: AutoconfigRequest, on_event: OnEvent) -> SearchResult:
     started = time.monotonic()
     check_request(request)
     folder = SearchFolder(Path(request.output).absolute(), resume=request.resume, overwrite=request.overwrite)
+    if request.resume and folder.holds_trial:
+        # Before the model is looked at: without the function its task may be unknown.
+        _refuse_other_metric(_read_metric(folder.path / JOURNAL), request.custom)
     start = prepare(request, on_event)
     restart = _must_restart(start, folder)
     with Journal(folder.path / JOURNAL, restart=restart) as journal, ScratchFolder("winml-autoconfig-") as work:
@@ -126,6 +131,34 @@ def _open_records(journal: Journal, start: Preparation) -> list[Record]:
             hint="use the same options as before, or a new folder",
         )
     return records
+
+
+def _read_metric(journal: Path) -> MetricSource | None:
+    """The user's own function that the search in a journal is judged by; None where there is none, or it is unread."""
+    lines = read_journal(journal).records[:1]
+    try:
+        study = read_records(lines, str(journal))[0] if lines else None
+    except RequestError:  # opening it says what is wrong
+        return None
+    return study.identity.gate.custom_metric if isinstance(study, StudyRecord) else None
+
+
+def _refuse_other_metric(before: MetricSource | None, given: CustomMetric | None) -> None:
+    """Raise when a search was judged by another function of the user's: a journal names one and never runs it."""
+    now = None if given is None else given.source
+    if now is None and before is not None:
+        raise RequestError(
+            f"this search is judged by the function `{before.function}`, which its journal only names",
+            hint=f"give it again: `--metric FILE.py:{before.function}`",
+        )
+    if now is not None and (before is None or before.function != now.function):
+        named = "no function of your own" if before is None else f"the function `{before.function}`"
+        raise RequestError(f"this search is judged by {named}", hint="use the same options as before, or a new folder")
+    if now is not None and before is not None and before.digest != now.digest:
+        raise RequestError(
+            f"the text of `{now.function}` has changed since this search was judged by it",
+            hint="use the file as it was, or a new folder",
+        )
 
 
 def _make_subject(start: Preparation, records: list[Record]) -> SearchSubject:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from dataclasses import field
 from pathlib import Path
 from typing import Literal
 
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.dataclass import dataclass
-from winml.modelkit.core.errors import CheckFailed, DataError, RunFailedError
+from winml.modelkit.core.errors import CheckFailed, DataError, RequestError, RunFailedError
+from winml.modelkit.evaluation.custom_metric import CustomMetric
 from winml.modelkit.evaluation.distance_report import DistanceReport
-from winml.modelkit.evaluation.evaluate import measure_distance
+from winml.modelkit.evaluation.evaluate import absolute_options, measure_distance, score_run
+from winml.modelkit.evaluation.metrics import check_direction
 from winml.modelkit.evaluation.report import RunArguments, RunReport
 from winml.modelkit.evaluation.result import (
     EvalResult,
@@ -23,7 +27,7 @@ from winml.modelkit.evaluation.result import (
 )
 from winml.modelkit.measuring.rounds import ArmSpec
 from winml.modelkit.search.guards import GateAnswer
-from winml.modelkit.search.records import GateLimits
+from winml.modelkit.search.records import GateLimits, describe_limits
 from winml.modelkit.search.trial import Accuracy
 from winml.modelkit.worker.client import Worker
 
@@ -49,10 +53,17 @@ class GateRequest:
     judge: Literal["interval", "value"] = "interval"
     digest: str | None = None
     """Digest of the inputs, so that a search is not resumed with others."""
+    metric: str | None = None
+    """The metric of the task that the limits are for; None means its first."""
+    max_metric: float | None = None
+    """The maximum of a metric that is better when it is lower."""
+    custom: CustomMetric | None = None
+    """The user's own metric; no document can name one."""
+    task_options: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def labelled(self) -> bool:
-        return self.task != "outputs"
+        return self.custom is not None or self.task != "outputs"
 
     @property
     def least_agreement(self) -> float | None:
@@ -60,8 +71,9 @@ class GateRequest:
 
     @property
     def judging(self) -> Judging:
-        drop = MAX_DROP if self.labelled and self.max_drop is None and self.min_metric is None else self.max_drop
-        return Judging(min_metric=self.min_metric, max_drop=drop, by=self.judge)
+        given = (self.min_metric, self.max_metric, self.max_drop)
+        drop = MAX_DROP if self.labelled and given == (None, None, None) else self.max_drop
+        return Judging(self.metric, self.min_metric, drop, self.judge, max_metric=self.max_metric)
 
     @property
     def limits(self) -> GateLimits:
@@ -75,6 +87,10 @@ class GateRequest:
             min_agreement=self.least_agreement,
             judge=self.judge,
             digest=self.digest,
+            metric=judging.metric,
+            max_metric=judging.max_metric,
+            custom_metric=None if self.custom is None else self.custom.source,
+            task_options=self.task_options or None,
         )
 
     def describe(self) -> str:
@@ -85,14 +101,11 @@ class GateRequest:
                 f"no labelled data: outputs must agree with the given model's on `{self.data.source}`{synthetic}, "
                 f"median cosine at least {self.least_agreement:g}"
             )
-        judging, limits = self.judging, []
-        if judging.min_metric is not None:
-            limits.append(f"the metric must be at least {judging.min_metric:g}")
-        if judging.max_drop is not None:
-            limits.append(f"the metric may drop by at most {judging.max_drop:g}")
-        if self.least_agreement is not None:
-            limits.append(f"outputs must agree by a median cosine of at least {self.least_agreement:g}")
-        return f"{' and '.join(limits)} on `{self.data.source}`"
+        return f"{describe_limits(self.limits)} on `{self.data.source}`"
+
+
+class _NotScored(Exception):
+    """The user's function has no score for what a config gives; the message is its own."""
 
 
 class Gate:
@@ -115,13 +128,18 @@ class Gate:
         started = time.monotonic()
         self._reference = side = self._run(spec, FIRST_TIMEOUT_S)
         self._reference_s = time.monotonic() - started
-        result = make_result(self._request.judging, side, side, None, ())
-        broken = [c for c in result.checks if c.check == "min-metric" and c.answer == "exceeded"]
+        judging = self._request.judging
+        if self._request.custom is not None:
+            least, most = judging.min_metric is not None, judging.max_metric is not None
+            check_direction(side.report.metrics[0], least=least, most=most)
+        result = make_result(judging, side, side, None, ())
+        broken = [c for c in result.checks if c.check in ("min-metric", "max-metric") and c.answer == "exceeded"]
         if broken:
-            value = result.metrics[broken[0].metric].value
+            value, least = result.metrics[broken[0].metric].value, broken[0].check == "min-metric"
             raise CheckFailed(
-                f"{broken[0].metric} of the given model is {value:.4f}, below {broken[0].limit:g}",
-                hint="no config of this model is expected to reach it; lower the limit",
+                f"{broken[0].metric} of the given model is {value:.4f}, {'below' if least else 'above'} "
+                f"{broken[0].limit:g}",
+                hint=f"no config of this model is expected to reach it; {'lower' if least else 'raise'} the limit",
             )
         open_checks = [c for c in result.checks if c.check == "max-drop" and c.answer == "inconclusive"]
         if open_checks:
@@ -142,7 +160,10 @@ class Gate:
         """Whether a config is accurate enough."""
         reference = self._reference
         assert reference is not None
-        side = self._run(spec, max(HANG_S, HANG_FACTOR * self._reference_s))
+        try:
+            side = self._run(spec, max(HANG_S, HANG_FACTOR * self._reference_s))
+        except _NotScored as error:
+            return GateAnswer(False, str(error))
         distance = measure_distance(side, reference)
         result = make_result(self._request.judging, side, reference, distance, ())
         agreement = _agreement(distance)
@@ -161,8 +182,12 @@ class Gate:
             data=self._request.data,
             folder=str(self._model_folder),
             task=self._request.task,
+            metric=self._request.judging.metric,
             min_metric=self._request.judging.min_metric,
+            max_metric=self._request.judging.max_metric,
             max_drop=self._request.judging.max_drop,
+            custom=self._request.custom is not None,
+            task_options=absolute_options(self._request.task_options),
             reference=True,
             save=str(saved),
         )
@@ -171,6 +196,16 @@ class Gate:
             report = worker.ask(RunReport, "evaluate.run", args, timeout_s=timeout_s, what=what)
         if not report.predictions:
             raise DataError(f"`{self._request.data.source}` has no samples")
+        if self._request.custom is not None:
+            try:
+                report = score_run(self._request.custom, report, args, saved)
+            except DataError:
+                raise
+            except RequestError as error:
+                if self._reference is None:
+                    raise
+                # It scored the given model, so what it cannot score is this config's.
+                raise _NotScored(error.message) from error
         return Side(spec.label, spec.arm.target, report, saved)
 
     def _accuracy(self, result: EvalResult, *, agreement: float | None) -> Accuracy:

@@ -28,6 +28,9 @@ from winml.modelkit.data import sizes
 from winml.modelkit.ep import probing as targets
 from winml.modelkit.ep.targets import Resolved
 from winml.modelkit.ep.trust import NOTHING, Trust
+from winml.modelkit.evaluation.custom_metric import CustomMetric
+from winml.modelkit.evaluation.evaluate import check_limits
+from winml.modelkit.evaluation.result import Judging
 from winml.modelkit.graph.description import ModelDescription
 from winml.modelkit.graph.input_settings import InputSettings
 from winml.modelkit.graph.sizes import Size
@@ -39,7 +42,7 @@ from winml.modelkit.search.events import PassesProbed
 from winml.modelkit.search.gate import GateRequest
 from winml.modelkit.search.insight import Insight
 from winml.modelkit.search.knob_table import NO_DATA, collect_insight, make_preset_space, make_space
-from winml.modelkit.search.records import Identity, Objective
+from winml.modelkit.search.records import GateLimits, Identity, Objective
 from winml.modelkit.search.space import ConfigJSON, Space
 from winml.modelkit.search.strategy import SearchLimits
 from winml.modelkit.worker.client import Worker
@@ -62,7 +65,13 @@ class AutoconfigRequest:
     data: DataSection | None = None
     """Labelled data for the gate."""
     task: str | None = None
+    metric: str | None = None
+    """The metric of the task that the limits are for; None means its first."""
+    custom: CustomMetric | None = None
+    """The user's own metric; no document can name one."""
+    task_options: dict[str, str] = field(default_factory=dict)
     min_metric: float | None = None
+    max_metric: float | None = None
     max_drop: float | None = None
     min_agreement: float | None = None
     judge: Literal["interval", "value"] = "interval"
@@ -113,23 +122,26 @@ class Preparation:
             objective=self.objective,
             baseline={**self.base, "model": None},
             calibration=None if self.calibration is None else self.calibration.digest,
-            gate=replace(self.gate.limits, data=None),
+            gate=_identify_gate(self.gate.limits),
             knobs={knob.name: knob.names for knob in self.whole.knobs},
             inputs=self.request.inputs,
             versions={str(r.target): _package_versions(r) for r in self.resolved},
         )
 
 
+def _identify_gate(limits: GateLimits) -> GateLimits:
+    """The gate without places: data and a function are the same ones in another folder."""
+    source = limits.custom_metric
+    return replace(limits, data=None, custom_metric=None if source is None else replace(source, file=None))
+
+
 def check_request(request: AutoconfigRequest) -> None:
     """Raise for contradictory options."""
-    if (request.min_metric is not None or request.max_drop is not None) and request.data is None:
-        raise RequestError("a limit for the metric needs labelled data", hint="give them with `--data`")
+    _check_accuracy(request)
     if request.only and request.preset is None:
         raise RequestError("`--only` selects hypotheses of a preset", hint="choose one with `--preset`")
     if request.preset is not None and request.space is not None:
         raise RequestError("`--preset` cannot be combined with `--space`")
-    if request.task is not None and request.data is None:
-        raise RequestError("a task needs labelled data", hint="give them with `--data`")
     if request.resume and request.overwrite:
         raise RequestError("`--resume` cannot be combined with `--overwrite`")
     for folder in (request.knowledge, request.reuse):
@@ -137,9 +149,39 @@ def check_request(request: AutoconfigRequest) -> None:
             raise RequestError(f"folder not found: `{folder}`", hint=near_path(folder))
 
 
+def _check_accuracy(request: AutoconfigRequest) -> None:
+    """Raise for a metric or limits that cannot be: without data, or a function that nothing limits or identifies."""
+    limits = (request.min_metric, request.max_metric, request.max_drop)
+    needs_data = {
+        "a limit for the metric": limits != (None, None, None),
+        "a metric": request.metric is not None or request.custom is not None,
+        "a task": request.task is not None,
+        "`--task-option`": bool(request.task_options),
+    }
+    for what, is_given in needs_data.items():
+        if is_given and request.data is None:
+            raise RequestError(f"{what} needs labelled data", hint="give them with `--data`")
+    check_limits(
+        Judging(request.metric, request.min_metric, request.max_drop, max_metric=request.max_metric), request.custom
+    )
+    if request.custom is None:
+        return
+    if limits == (None, None, None):
+        raise RequestError(
+            f"a metric of your own needs a limit: nothing says how far `{request.custom.name}` may change",
+            hint="give `--max-drop X`, `--min-metric X` or `--max-metric X`",
+        )
+    source = request.custom.source
+    if request.resume and source.digest is None:
+        raise RequestError(
+            f"the text of `{source.function}` is unknown, so that a search judged by it cannot be resumed",
+            hint="define it in a file",
+        )
+
+
 def _check_task(request: AutoconfigRequest, model: Path) -> None:
     """Raise for labelled data whose task is neither given nor in the model's config.json, or has no metric."""
-    if request.data is not None:
+    if request.data is not None and request.custom is None:
         from winml.modelkit.evaluation.all_tasks import choose_task
 
         task, note = choose_task(request.task, request.data, model.parent)
@@ -298,6 +340,10 @@ def _make_gate(
         min_agreement=request.min_agreement,
         judge=request.judge,
         digest=found.digest,
+        metric=request.metric,
+        max_metric=request.max_metric,
+        custom=request.custom,
+        task_options=request.task_options,
     )
     return gate, () if labelled else (gate.describe(),)
 

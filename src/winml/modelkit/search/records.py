@@ -11,6 +11,7 @@ from winml.modelkit import __version__
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, RequestError
+from winml.modelkit.core.metric_source import MetricSource
 from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import key, to_json
@@ -39,6 +40,31 @@ class GateLimits:
     judge: Literal["interval", "value"]
     digest: str | None
     """Digest of the inputs."""
+    metric: str | None = key(omit=True)
+    """The metric of the task that the limits are for; none is its first."""
+    max_metric: float | None = key(omit=True)
+    custom_metric: MetricSource | None = key(omit=True)
+    """The user's own function; it is named here, and never run from here."""
+    task_options: Mapping[str, str] | None = key(omit=True)
+
+
+def describe_limits(limits: GateLimits) -> str:
+    """The limits in a sentence, without the data, which a journal holds the digest of only."""
+    name = "the metric" if limits.metric is None else limits.metric
+    if limits.custom_metric is not None:
+        file = f" of `{limits.custom_metric.file}`" if limits.custom_metric.file else ""
+        name = f"the metric by `{limits.custom_metric.function}`{file}"
+    of_metric = []
+    if limits.min_metric is not None:
+        of_metric.append(f"must be at least {limits.min_metric:g}")
+    if limits.max_metric is not None:
+        of_metric.append(f"must be at most {limits.max_metric:g}")
+    if limits.max_drop is not None:
+        of_metric.append(f"may drop by at most {limits.max_drop:g}")
+    parts = [f"{name} {' and '.join(of_metric)}"] if of_metric else []
+    if limits.min_agreement is not None:
+        parts.append(f"outputs must agree by a median cosine of at least {limits.min_agreement:g}")
+    return " and ".join(parts) or "no limit"
 
 
 @dataclass(frozen=True, kw_only=True)

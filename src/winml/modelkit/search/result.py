@@ -21,9 +21,9 @@ from winml.modelkit.core.values import NotEmpty, Pattern, key
 from winml.modelkit.core.verdict import Verdict, gain_pct, speedup
 from winml.modelkit.ep.trust import option_to_repeat
 from winml.modelkit.measuring.protocols import PROTOCOLS
-from winml.modelkit.measuring.summary import spread_ms
+from winml.modelkit.measuring.summary import spread_of
 from winml.modelkit.search import race, strategy
-from winml.modelkit.search.records import GateLimits, Objective, StudyRecord
+from winml.modelkit.search.records import GateLimits, Objective, StudyRecord, describe_limits
 from winml.modelkit.search.space import ConfigJSON
 from winml.modelkit.search.study import Study
 from winml.modelkit.search.trial import Accuracy, Note, Step, Trial, TrialArtifact, TrialOutcome, Yardstick
@@ -300,8 +300,8 @@ def _times(trial: Trial, known: SearchState) -> ArmTimes | None:
         return None
     pairs = [pair for s in series for pair in s.medians_ms.get(metric, ())]
     own = [] if trial.outcome == "baseline" else [pair[1] for pair in pairs]
-    base = spread_ms([pair[0] for pair in pairs])
-    return ArmTimes(metric=metric, base_ms=base, candidate_ms=spread_ms(own) if own else base)
+    base = spread_of([pair[0] for pair in pairs])
+    return ArmTimes(metric=metric, base_ms=base, candidate_ms=spread_of(own) if own else base)
 
 
 def _trial_result(trial: Trial, known: SearchState) -> TrialResult:
@@ -428,18 +428,6 @@ def make_result(start: Preparation, study: Study, folder: SearchFolder, ended: s
     )
 
 
-def _describe_limits(limits: GateLimits) -> str:
-    """The gate in a sentence, without the data, which a journal holds the digest of only."""
-    parts = []
-    if limits.min_metric is not None:
-        parts.append(f"the metric must be at least {limits.min_metric:g}")
-    if limits.max_drop is not None:
-        parts.append(f"the metric may drop by at most {limits.max_drop:g}")
-    if limits.min_agreement is not None:
-        parts.append(f"outputs must agree by a median cosine of at least {limits.min_agreement:g}")
-    return " and ".join(parts) or "no limit"
-
-
 def result_of_journal(study: StudyRecord, state: strategy.State, folder: Path) -> SearchResult:
     """The result so far of a search that is running or was interrupted, from its journal alone.
 
@@ -454,7 +442,7 @@ def result_of_journal(study: StudyRecord, state: strategy.State, folder: Path) -
         model_digest=identity.model,
         targets=identity.targets,
         objective=identity.objective,
-        gate=GateResult(limits=identity.gate, words=_describe_limits(identity.gate)),
+        gate=GateResult(limits=identity.gate, words=describe_limits(identity.gate)),
         folder=str(folder),
         finished=False,
         ended="not finished: it is running, or was interrupted",

@@ -267,7 +267,12 @@ class Workbench:
         """Where the nodes of a config go."""
         built = self.build(config)
         self.probe(built)
-        return self._probes[built.identity].placement
+        return self._placement_of(built)
+
+    def _placement_of(self, built: Built) -> Placement:
+        found = self._probes[built.identity].placement
+        assert found is not None  # only other programs than ONNX Runtime do not say it, and a search runs none
+        return found
 
     def check(self, built: Built) -> GateAnswer:
         given = self.build({**self._subject.baseline, "precision": "fp32", "quantize": None, "compile": None})
@@ -317,7 +322,7 @@ class Workbench:
         bytes_ratio = math.log(base.artifact.bytes / built.artifact.bytes)
         if self._subject.objective == "size":
             return bytes_ratio
-        pieces = [count_pieces(self._probes[b.identity].placement) for b in (base, built)]
+        pieces = [count_pieces(self._placement_of(b)) for b in (base, built)]
         # Among builds with equally many pieces the smaller one is better; size alone hardly outweighs a piece.
         return math.log(pieces[0] / pieces[1]) + 0.1 * bytes_ratio
 
@@ -387,4 +392,7 @@ def _series(taken: Measurement, plan: ComparePlan, progress: RoundProgress) -> S
     medians: dict[str, tuple[tuple[float, float], ...]] = {
         clock: tuple(zip(*arm_medians_ms(taken, clock), strict=False)) for clock in CLOCKS
     }
-    return Series(plan.metric, values, next((r for r in reasons if r is not None), None), medians)
+    # A search compares no memory.
+    return Series(
+        "cpu" if plan.metric == "cpu" else "wall", values, next((r for r in reasons if r is not None), None), medians
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from winml.modelkit.core.dataclass import dataclass
-from winml.modelkit.core.measurement import Arm, SessionSection
+from winml.modelkit.core.measurement import Arm, GenerationArm, SessionSection
 from winml.modelkit.core.op_trace import TracingLevel
 from winml.modelkit.core.target import Device, Target
 from winml.modelkit.core.values import Count
@@ -23,6 +23,7 @@ class ArmArguments:
     """The package that brings the EP; None leaves the choice to the session."""
     inputs: InputSettings = DEFAULT
     strict_ep: bool = False
+    generation: GenerationArm | None = None
 
     @property
     def target(self) -> Target:
@@ -60,4 +61,5 @@ def arm_arguments(
         distribution=distribution,
         inputs=inputs,
         strict_ep=strict_ep,
+        generation=arm.generation,
     )

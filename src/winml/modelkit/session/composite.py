@@ -120,19 +120,49 @@ class Composite:
     def _text(self, inputs: Arrays, tokens: _Tokens, new_tokens: int) -> Ids:
         ids = inputs["input_ids"].astype(np.int64)
         mask = inputs.get("attention_mask", np.ones_like(ids)).astype(np.int64)
+        ids, mask = self._fit(ids, mask, new_tokens)
         # Padding is on the left, and positions count real tokens only.
         positions = np.maximum(np.cumsum(mask, axis=1) - 1, 0)
         made = self.run("prefill", {"input_ids": ids, "attention_mask": mask, "position_ids": positions})
         position = positions[:, -1:]
+        total = self._fixed_size("decode", "attention_mask", 1)
         for _ in range(new_tokens):
             ids = tokens.next(made["logits"])
             if tokens.finished or tokens.count == new_tokens:
                 break
             mask = np.concatenate([mask, np.ones_like(ids)], axis=1)
             position = position + 1
-            step = {"input_ids": ids, "attention_mask": mask, "position_ids": position, **_past(made)}
-            made = self.run("decode", step)
+            past = _past(made)
+            if total is not None:  # the oldest words go, which are padding as long as the text fits
+                mask = mask[:, -total:]
+                past = {name: np.ascontiguousarray(array[:, :, 1 - total :]) for name, array in past.items()}
+            made = self.run("decode", {"input_ids": ids, "attention_mask": mask, "position_ids": position, **past})
         return tokens.made
+
+    def _fixed_size(self, part: str, name: str, axis: int) -> int | None:
+        """The size of an axis of an input that a part was fixed at, for a device that needs that; None when open."""
+        shapes = {spec.name: spec.shape for spec in self._sessions[part].inputs}
+        size = shapes[name][axis] if name in shapes else None
+        return size if isinstance(size, int) else None
+
+    def _fit(self, ids: Ids, mask: Ids, new_tokens: int) -> tuple[Ids, Ids]:
+        """Prompts as wide as the graph for prompts is fixed at, padded on the left."""
+        width, total = self._fixed_size("prefill", "input_ids", 1), self._fixed_size("decode", "attention_mask", 1)
+        longest = int(mask.sum(axis=1).max())
+        for size, needed, what in (
+            (width, longest, "a prompt"),
+            (total, longest + new_tokens - 1, f"a prompt with {new_tokens} more tokens"),
+        ):
+            if size is not None and needed > size:
+                raise RequestError(
+                    f"{what} has {needed} tokens, and `{self.folder}` was built for {size}",
+                    hint="build it for longer texts with `--dim`, shorten the prompt, or ask for fewer tokens",
+                )
+        if width is None:
+            return ids, mask
+        ids, mask = ids[:, -width:], mask[:, -width:]
+        missing = ((0, 0), (width - ids.shape[1], 0))
+        return np.pad(ids, missing), np.pad(mask, missing)
 
     def _pair(self, inputs: Arrays, tokens: _Tokens, new_tokens: int) -> Ids:
         if tokens.first is None:

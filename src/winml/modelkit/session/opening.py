@@ -37,7 +37,7 @@ def _request(specs: Sequence[InputSpec], asked: InputSettings) -> InputRequest:
         opened, names = open_dims(specs), {spec.name for spec in specs}
         dims = {name: size for name, size in dims.items() if name in opened}
         ranges = {name: ends for name, ends in ranges.items() if not name or name in names}
-    return InputRequest(dims, asked.batch_size, ranges, asked.seed)
+    return InputRequest(dims, asked.batch_size, ranges, asked.seed, placeholders=asked.placeholders or {})
 
 
 def _arrays(specs: Sequence[InputSpec], asked: InputSettings) -> Arrays:

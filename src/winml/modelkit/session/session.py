@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import onnxruntime
 
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import SessionError
@@ -202,10 +203,26 @@ class WinMLSession:
     def new_binding(self) -> tuple[Any, Callable[[], None]]:
         """A binding of the runtime to fill, and the call that runs it; released when the session is reset."""
         self.compile()
-        binding, run_with_iobinding = self._session.io_binding(), self._session.run_with_iobinding
-        bound = _Bound(lambda: run_with_iobinding(binding), binding)
+        binding = self._session.io_binding()
+        bound = _Bound(self._bound_call(binding), binding)
         self._bound.append(bound)
         return binding, self._guard(bound.run)
+
+    def _bound_call(self, binding: Any) -> Callable[[], Any]:
+        """Runs a binding.
+
+        On the CPU the Python class of the runtime is passed by: it makes new options for every run and looks for a
+        captured graph, which takes 5 of the 34 us of a tiny decoder's step.
+        """
+        run_with_iobinding = self._session.run_with_iobinding
+        if self.target.ep != "cpu":
+            return lambda: run_with_iobinding(binding)
+        inner, options = getattr(self._session, "_sess", None), onnxruntime.RunOptions()
+        bound = getattr(binding, "_iobinding", None)
+        if inner is None or bound is None:  # another version of the runtime
+            return lambda: run_with_iobinding(binding)
+        native = inner.run_with_iobinding
+        return lambda: native(bound, options)
 
     def _plain(self, inputs: Arrays) -> _Bound:
         names, feed, session = [o.name for o in self.outputs], dict(inputs), self._session

@@ -58,6 +58,7 @@ def make_inputs(request: InputsRequest) -> InputsResult:
         samples=request.samples,
         dims=known.dims,
         int_ranges={**known.ranges, **request.int_ranges},
+        placeholders=known.placeholders,
         seed=request.seed,
     )
     with Worker() as worker:

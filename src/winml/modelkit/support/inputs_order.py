@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from winml.modelkit.core.dataclass import dataclass
+from winml.modelkit.core.placeholders import Placeholders
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +21,7 @@ class InputsOrder:
     """Rows of that many samples for `winml eval --data`; None: one set for `winml perf --input-data`."""
     dims: Mapping[str, int]
     int_ranges: Mapping[str, tuple[int, int]]
+    placeholders: Mapping[str, Placeholders]
     seed: int
 
 

@@ -116,7 +116,8 @@ class Worker:
 
     def _send(self, message: Message) -> None:
         pipe = cast("IO[bytes]", self._tree.process.stdin)
-        with contextlib.suppress(OSError):  # the process is gone; reading its answer shows how
+        # The process is gone, or another thread closed the pipe: reading the answer shows how it ended.
+        with contextlib.suppress(OSError, ValueError):
             pipe.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
 
     def call(

@@ -67,6 +67,11 @@ class Facts:
             return found
         return self.number("vocab_size", "n_words", "decoder_vocab_size", "src_vocab_size") or 100
 
+    def image_word(self) -> int | None:
+        """The id that stands in a text for a vector of an image."""
+        found = (getattr(self.config, name, None) for name in ("image_token_id", "image_token_index"))
+        return next((word for word in found if type(word) is int and 0 <= word < self.vocabulary(decoder=False)), None)
+
     def edges(self) -> list[tuple[int, int]]:
         """Heights and widths of images: of the processor, of the config, usual ones."""
         found: list[tuple[int, int]] = []
@@ -143,8 +148,10 @@ def _images(facts: Facts) -> Section:
     if frames is not None:
         for one in edges:
             yield InputSection("pixel_values", "float32", (batch, frames, channels, *one), -2.0, 2.0)
-    for one in edges:
+    for place, one in enumerate(edges):
         yield InputSection("pixel_values", "float32", (batch, channels, *one), -2.0, 2.0)
+        if facts.image_word() is not None and place < 2:  # some take several images with a text
+            yield InputSection("pixel_values", "float32", (batch, 1, channels, *one), -2.0, 2.0)
     patches, patch = facts.number("num_patches", of=_PARTS_OF_IMAGES), facts.number("patch_size", of=_PARTS_OF_IMAGES)
     if patches is not None and patch is not None:
         yield InputSection("pixel_values", "float32", (batch, patches, channels * patch**2), -2.0, 2.0)

@@ -11,6 +11,9 @@ from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.core.values import AtLeast, Names, key
 
+IMAGE_WORDS = "an image takes"
+"""How the note begins on words of a text that stand for an image."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class DerivedPart:

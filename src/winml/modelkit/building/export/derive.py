@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from winml.modelkit.building.export import resolve, samples, signature
 from winml.modelkit.building.export.candidates import Facts, find_alternatives
-from winml.modelkit.building.export.derivation import DerivedPart, InputDerivation
+from winml.modelkit.building.export.derivation import IMAGE_WORDS, DerivedPart, InputDerivation
 from winml.modelkit.building.export.families import WHOLE
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.export.forward import list_tensors
@@ -30,6 +30,7 @@ from winml.modelkit.building.export.noise import mean_noise
 from winml.modelkit.core.config import ExportSection, InputSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.placeholders import Placeholders
 from winml.modelkit.data.processor import read_object
 
 _ALWAYS = (
@@ -121,12 +122,12 @@ class _Search:
                     f"{self.name} needs `{name}`, and nothing is known of an input of that name", hint=_BY_HAND
                 )
         part = Whole(self.model)
-        found = self._find_accepted(part)
+        found = self._find_with_images(part) or self._find_accepted(part)
         if found is None:
             raise RequestError(
                 f"{self.name} accepts none of {self.trials} sets of inputs: {self.first_error}", hint=_BY_HAND
             )
-        found = self._open_axes(part, found)
+        found = self._open_axes(part, replace(found, notes=(*found.notes, *self._name_left_out(found))))
         noisy = not self._repeats(part, found)
         if noisy:
             with mean_noise(active=True):
@@ -197,6 +198,63 @@ class _Search:
         places = itertools.product(*(range(len(one)) for one in choices))
         for chosen in sorted(places, key=lambda at: (sum(at), at))[:most]:
             yield tuple(one[place] for one, place in zip(choices, chosen, strict=True))
+
+    def _find_with_images(self, part: Any) -> _Found | None:
+        """Inputs of a class that reads images within a text, whose ids hold a word for every vector of an image."""
+        word = self.facts.image_word()
+        if word is None or not {"input_ids", "pixel_values"} <= set(self.known):
+            return None
+        sets = (names for names in self._sets() if {"input_ids", "pixel_values"} <= set(names))
+        combined = (inputs for names in sets for inputs in self._combine(names, _MOST_OF_A_SET))
+        counts: dict[InputSection, int | None] = {}
+        for inputs in itertools.islice(combined, _MOST_TRIALS):
+            image = next(entry for entry in inputs if entry.name == "pixel_values")
+            if image not in counts:
+                counts[image] = self._count_vectors(inputs)
+            count = counts[image]
+            if count is None:
+                continue
+            words = Placeholders(word, count)
+            inputs = tuple(replace(e, placeholders=words) if e.name == "input_ids" else e for e in inputs)
+            found = _Found(inputs, {**self._sizes(inputs), "sequence": count + signature.SIZES["sequence"]})
+            if self._accepts(part, found):
+                words_of = "1 word" if count == 1 else f"{count} words"
+                note = f"{IMAGE_WORDS} {words_of} of the text: input_ids begin with as many of id {word}"
+                return replace(found, notes=(note,))
+        return None
+
+    def _count_vectors(self, inputs: tuple[InputSection, ...]) -> int | None:
+        """How many vectors the class makes of the images that go with one text; None when it does not say."""
+        import torch
+
+        owners = (self.model, getattr(self.model, "model", None))
+        features = next((f for owner in owners if (f := getattr(owner, "get_image_features", None))), None)
+        if features is None:
+            return None
+        taken = tuple(entry for entry in inputs if entry.name in inspect.signature(features).parameters)
+        sizes = self._sizes(taken)
+        arrays = samples.make_samples(ExportSection(task="", inputs=taken), sizes, seed=0)
+        try:
+            with torch.no_grad():
+                found = features(**{name: torch.from_numpy(array) for name, array in arrays.items()})
+                found = getattr(found, "pooler_output", found)
+                rows = [one.reshape(-1, one.shape[-1]).shape[0] for one in _list_tensors(found)]
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever the code of a model raises
+            self.first_error = self.first_error or _say(error)
+            return None
+        texts = next(iter(arrays.values())).shape[0]
+        return sum(rows) // texts if rows and sum(rows) % texts == 0 and sum(rows) else None
+
+    def _name_left_out(self, found: _Found) -> list[str]:
+        """A note on the images or sounds that the class takes and the inputs do not have."""
+        names = {entry.name for entry in found.inputs}
+        media = [name for name in _MEDIA if name in self.parameters and name != "is_longer"]
+        if "input_ids" not in names or not media or names & set(media):
+            return []
+        why = "" if self.first_error is None else f"; the first refusal was: {self.first_error}"
+        return [f"derived with its text alone: no {' or '.join(media)} that goes with a text was found{why}"]
 
     def _find_accepted(self, part: Any) -> _Found | None:
         apart, together = {"text": "text_batch", "image": "image_batch"}, {"text": "batch", "image": "batch"}
@@ -373,8 +431,22 @@ def run_part(part: Any, inputs: tuple[InputSection, ...], sizes: Mapping[str, in
     except MemoryError:
         raise
     except Exception as error:  # whatever the code of a model raises
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        raise _Refused((lines[0] if lines else type(error).__name__)[:300]) from error
+        raise _Refused(_say(error)) from error
+
+
+def _say(error: Exception) -> str:
+    """What an error says, in one line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[0] if lines else type(error).__name__)[:300]
+
+
+def _list_tensors(value: Any) -> list[Any]:
+    """The tensors of a value that is one, or holds several one after another."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return [value]
+    return [tensor for one in value for tensor in _list_tensors(one)] if isinstance(value, list | tuple) else []
 
 
 def _close(one: npt.NDArray[Any], two: npt.NDArray[Any]) -> bool:

@@ -65,7 +65,13 @@ FAMILIES: dict[str, Family] = {
     "deit": _IMAGE,
     "efficientnet": _IMAGE,
     "electra": _TOKEN_TYPES,
+    "ernie4_5": _DECODER,
+    "gemma": _DECODER,
+    "gemma2": _DECODER,
+    "gemma3_text": _DECODER,
+    "gpt_neo": _DECODER,
     "gpt_neox": _DECODER,
+    "granite": _DECODER,
     "hubert": Family("audio"),
     "llama": _DECODER,
     "mbart": _TEXT_TO_TEXT,
@@ -74,11 +80,20 @@ FAMILIES: dict[str, Family] = {
     "mobilenet_v2": _IMAGE,
     "mpnet": _TEXT,
     "mt5": _TEXT_TO_TEXT,
+    "nemotron": _DECODER,
+    "olmo": _DECODER,
+    "olmo2": _DECODER,
     "opt": _DECODER,
     "pegasus": _TEXT_TO_TEXT,
+    "phi": _DECODER,
+    "phi3": _DECODER,
+    "qwen2_moe": _DECODER,
     "qwen3": _DECODER,
     "regnet": _IMAGE,
     "siglip": Family("image-text", "dual"),
+    "smollm3": _DECODER,
+    "stablelm": _DECODER,
+    "starcoder2": _DECODER,
     "swinv2": _IMAGE,
     "xlm-roberta": _TEXT,
 }
@@ -103,6 +118,8 @@ _GENERATING: dict[Shape, str] = {"decoder": "text-generation", "encoder-decoder"
 
 WHOLE = "model"
 """The part that is the model as its class runs it."""
+DECODER = "decoder"
+"""The part that is a decoder with its cache in one graph: it takes a prompt, and then one token after another."""
 PARTS: dict[Shape, tuple[str, ...]] = {
     "single": (WHOLE,),
     "encoder-decoder": ("encoder", "prefill", "decode"),
@@ -144,3 +161,8 @@ def parts_of(family: Family, task: str) -> tuple[str, ...]:
     if family.shape in _GENERATING and not generates:
         return (WHOLE,)
     return PARTS[family.shape]
+
+
+def has_decoder(family: Family | None, task: str) -> bool:
+    """Whether a model can be exported as one graph with a cache."""
+    return family is not None and family.shape == "decoder" and task == "text-generation"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from onnx import GraphProto, ModelProto, TensorProto, TensorShapeProto, ValueInfoProto
 
 from winml.modelkit.core.config import ExportSection
 from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.placeholders import Placeholders
 from winml.modelkit.graph import opset, walk
 from winml.modelkit.graph.sizes import INPUTS_KEY
 
@@ -37,14 +39,21 @@ def finalize_model(model: ModelProto, section: ExportSection) -> ModelProto:
         raise RequestError(error.message, hint=f"export with `--opset {found}`, or try `--exporter {other}`") from error
 
 
-def note_sizes(model: ModelProto, sizes: Mapping[str, int], ranges: Mapping[str, tuple[float, float]]) -> None:
+def note_sizes(
+    model: ModelProto,
+    sizes: Mapping[str, int],
+    ranges: Mapping[str, tuple[float, float]],
+    placeholders: Mapping[str, Placeholders],
+) -> None:
     """Write the sizes the model is used with and the whole numbers it takes into its file, which may be used alone."""
     opened = {dim.dim_param for value in model.graph.input for dim in _dims(value)}
     whole = {value.name for value in model.graph.input if value.type.tensor_type.elem_type in _WHOLE}
-    noted = {
+    noted: dict[str, dict[str, Any]] = {
         "sizes": {axis: size for axis, size in sizes.items() if axis in opened},
         "ranges": {name: [int(low), int(high)] for name, (low, high) in ranges.items() if name in whole},
     }
+    if placeholders:
+        noted["placeholders"] = {name: [one.word, one.count] for name, one in placeholders.items() if name in whole}
     model.metadata_props.add(key=INPUTS_KEY, value=json.dumps(noted))
 
 

@@ -5,7 +5,7 @@ The model that was traced is not used: tracing may change it, and then both woul
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from winml.modelkit.building.export.noise import mean_noise
 from winml.modelkit.building.export.parts import Part, evaluate_part
 from winml.modelkit.building.export.result import FailedParity, OutputParity, ParityFailed, ParityPassed
 from winml.modelkit.core.config import ExportSection
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import CheckFailed, DataError, RunFailedError
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
@@ -29,9 +30,28 @@ _NOT_A_NUMBER = 1e9
 """The difference where one side is not a number; JSON has no infinity."""
 
 
-def check_parity(model: Path, reference: Part, section: ExportSection) -> ParityPassed:
-    """How every output compares at two shapes; raises when one does not."""
-    found = tuple(_compare(model, reference, section))
+@dataclass(frozen=True)
+class Answer:
+    """What PyTorch gives for inputs of one shape."""
+
+    sizes: Mapping[str, int]
+    inputs: samples.Arrays
+    outputs: samples.Arrays
+
+
+def answer(reference: Part, section: ExportSection) -> tuple[Answer, ...]:
+    """The outputs of PyTorch at two shapes; asked for first, so that the model can go before the other is opened."""
+    shapes = [section.sizes] if not section.sizes else [section.sizes, samples.other_sizes(section)]
+    found = []
+    for seed, sizes in zip(SEEDS, shapes, strict=False):
+        inputs = samples.make_samples(section, sizes, seed=section.seed + seed)
+        found.append(Answer(sizes, inputs, _answer(reference, inputs, noiseless=section.mean_noise)))
+    return tuple(found)
+
+
+def check_parity(model: Path, answers: Sequence[Answer], section: ExportSection) -> ParityPassed:
+    """How every output compares with PyTorch's answers; raises when one does not."""
+    found = tuple(_compare(model, answers))
     worst = max(found, key=lambda row: row.difference)
     if worst.difference <= TOLERANCE:
         return ParityPassed(tolerance=TOLERANCE, difference=worst.difference, outputs=found)
@@ -44,24 +64,21 @@ def check_parity(model: Path, reference: Part, section: ExportSection) -> Parity
     )
 
 
-def _compare(model: Path, reference: Part, section: ExportSection) -> Iterator[OutputParity]:
-    shapes = [section.sizes] if not section.sizes else [section.sizes, samples.other_sizes(section)]
+def _compare(model: Path, answers: Sequence[Answer]) -> Iterator[OutputParity]:
     with WinMLSession(model, target=Target("cpu", "cpu"), section=SessionSection()) as session:
         names = {spec.name for spec in session.inputs}  # the graph has no input that changes nothing
-        for seed, sizes in zip(SEEDS, shapes, strict=False):
-            inputs = samples.make_samples(section, sizes, seed=section.seed + seed)
-            wanted = _answer(reference, inputs, noiseless=section.mean_noise)
+        for asked in answers:
             try:
-                made = session.run({name: array for name, array in inputs.items() if name in names})
+                made = session.run({name: array for name, array in asked.inputs.items() if name in names})
             except (DataError, RunFailedError) as error:
-                at = ", ".join(f"{axis} {size}" for axis, size in sizes.items()) or "its fixed shape"
+                at = ", ".join(f"{axis} {size}" for axis, size in asked.sizes.items()) or "its fixed shape"
                 raise CheckFailed(
                     f"the exported model does not run where PyTorch does, at {at}: {error.message}",
                     hint="leave fewer axes open with `--dynamic-axes`, or try `--exporter legacy`",
                 ) from error
-            for name, value in wanted.items():
+            for name, value in asked.outputs.items():
                 difference, largest = _difference(name, value, made)
-                yield OutputParity(output=name, sizes=dict(sizes), difference=difference, largest=largest)
+                yield OutputParity(output=name, sizes=dict(asked.sizes), difference=difference, largest=largest)
 
 
 def _answer(reference: Part, inputs: samples.Arrays, *, noiseless: bool) -> samples.Arrays:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
 
-from winml.modelkit.building.export.families import WHOLE, Shape
+from winml.modelkit.building.export.families import DECODER, WHOLE, Shape
 from winml.modelkit.building.export.samples import Arrays
 from winml.modelkit.core.config import ExportSection
 
@@ -83,6 +83,32 @@ class Decode(Part):
         return {"logits": output.logits, **dict(_present(cache, ""))}
 
 
+class WithPast(Part):
+    """A decoder on a prompt, or on the next words after a cache: one graph for both."""
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, **others: Tensor) -> Tensors:
+        past = {name: value for name, value in others.items() if name.startswith("past_key_values.")}
+        cache = DynamicCache()
+        for layer in range(len(past) // 2):
+            cache.update(past[f"past_key_values.{layer}.key"], past[f"past_key_values.{layer}.value"], layer)
+        positions = {name: value for name, value in others.items() if name == "position_ids"}
+        if not positions:  # those that follow the cache
+            start = past["past_key_values.0.key"].shape[2]
+            positions["position_ids"] = torch.arange(start, start + input_ids.shape[1])[None].expand(input_ids.shape)
+        output = self.model(
+            input_ids=input_ids,
+            attention_mask=attention_mask,
+            past_key_values=cache,
+            use_cache=True,
+            return_dict=True,
+            **positions,
+        )
+        present: Tensors = {}
+        for layer, entry in enumerate(cache.layers):
+            present |= {f"present.{layer}.key": entry.keys, f"present.{layer}.value": entry.values}
+        return {"logits": output.logits, **present}
+
+
 class ImageEncoder(Part):
     """The image half of a dual encoder, in the space that both share."""
 
@@ -114,7 +140,7 @@ class Whole(Part):
 TABLE: dict[Shape, dict[str, Callable[[Any], Part]]] = {
     "single": {},
     "encoder-decoder": {"encoder": Encoder, "prefill": PairPrefill, "decode": PairDecode},
-    "decoder": {"prefill": Prefill, "decode": Decode},
+    "decoder": {"prefill": Prefill, "decode": Decode, DECODER: WithPast},
     "dual": {"image": ImageEncoder, "text": TextEncoder},
 }
 """The module of every part, as `signature` names its inputs."""

@@ -8,14 +8,15 @@ from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any
 
-from winml.modelkit.building.export import families, signature
+from winml.modelkit.building.export import families, genai, signature
 from winml.modelkit.building.export.derivation import InputDerivation
-from winml.modelkit.building.export.families import WHOLE
+from winml.modelkit.building.export.families import DECODER, WHOLE
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.export.table import DEFAULT_OPSET, OPSETS
 from winml.modelkit.core.config import RANDOM, DataSection, ExportSection, InputSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import ModelFileError, RequestError
+from winml.modelkit.core.placeholders import Placeholders
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.core.tasks import TASKS
 from winml.modelkit.core.values import read, to_json
@@ -92,17 +93,22 @@ def resolve(
         usual = ()
     else:
         usual = signature.inputs_of(folder, folder.require_family(), task, part)
+    exporter = _choose_exporter(folder, options, part)
+    if exporter == genai.EXPORTER:
+        usual, opset = genai.fit_inputs(usual), genai.OPSET
     named = _apply_specs(usual, options.input_specs)
     tried = {} if derived is None else dict(derived.find_part(part).fixed_sizes)
     opened = ExportSection(task=task, inputs=named, sizes=_sizes(folder, named, usual), fixed_sizes=tried)
     inputs = _apply_shapes(named, options, npu_sizes(folder, opened))
     sizes = _sizes(folder, inputs, usual)
+    if exporter == genai.EXPORTER:
+        sizes |= genai.SIZES
     if derived is not None:
         sizes |= {axis: size for axis, size in derived.find_part(part).sizes.items() if axis in sizes}
     return ExportSection(
         task=task,
         part=part,
-        exporter=options.exporter or "transformers",
+        exporter=exporter,
         opset=opset,
         inputs=inputs,
         sizes=sizes,
@@ -113,6 +119,20 @@ def resolve(
         seed=options.seed,
         verify=options.verify,
     )
+
+
+def _choose_exporter(folder: ModelFolder, options: ExportOptions, part: str) -> str:
+    """The exporter that was asked for; otherwise onnxruntime-genai's builder for a decoder that it knows."""
+    fits = part == DECODER and genai.covers(folder)
+    if options.exporter == genai.EXPORTER and not fits:
+        raise RequestError(
+            f"onnxruntime-genai's builder does not make part `{part}` of {folder.architecture}",
+            hint="`--exporter transformers` traces any part of a model",
+        )
+    asked = options.opset is not None or options.shapes or options.dynamic_axes is not None or options.input_specs
+    if options.exporter is None and fits and not asked and genai.is_installed():
+        return genai.EXPORTER
+    return options.exporter or "transformers"
 
 
 def refuse_remote_code(folder: ModelFolder, *, trust_remote_code: bool) -> None:
@@ -215,6 +235,11 @@ def _values(entry: InputSection, sizes: Mapping[str, int], past: int) -> tuple[f
     return (float(entry.low), float(entry.high))
 
 
+def placeholders_of(section: ExportSection) -> dict[str, Placeholders]:
+    """The words of its inputs that stand for what others hold."""
+    return {entry.name: entry.placeholders for entry in section.inputs if entry.placeholders is not None}
+
+
 def sample_sizes(section: ExportSection) -> dict[str, int]:
     """Sizes of open axes in one sample of the data: those of the sample that is traced, which is a batch."""
     leading = {entry.shape[0] for entry in section.inputs if entry.shape}
@@ -223,7 +248,12 @@ def sample_sizes(section: ExportSection) -> dict[str, int]:
 
 def random_inputs(section: ExportSection) -> DataSection:
     """Synthetic data with the values and sizes that the export was traced with."""
-    return DataSection(RANDOM, ranges=value_ranges(section), dims=sample_sizes(section))
+    return DataSection(
+        RANDOM,
+        ranges=value_ranges(section),
+        dims=sample_sizes(section),
+        placeholders=placeholders_of(section) or None,
+    )
 
 
 def npu_sizes(folder: ModelFolder, section: ExportSection) -> dict[str, int]:
@@ -244,8 +274,11 @@ def signature_of(folder: ModelFolder, section: ExportSection) -> Signature:
     inputs = tuple(
         SignatureInput(entry.name, entry.shape, unnamed=False, whole=entry.dtype == "int64") for entry in section.inputs
     )
-    noted = {
+    noted: dict[str, Any] = {
         "sizes": npu_sizes(folder, section),
         "ranges": {name: [int(low), int(high)] for name, (low, high) in value_ranges(section).items()},
     }
+    placeholders = placeholders_of(section)
+    if placeholders:
+        noted["placeholders"] = {name: [one.word, one.count] for name, one in placeholders.items()}
     return Signature(inputs, {INPUTS_KEY: json.dumps(noted)})

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from winml.modelkit.core.config import InputSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.result import CommandResult
-from winml.modelkit.core.values import AtLeast, Digest
+from winml.modelkit.core.values import AtLeast, Digest, key
 
 Sizes = Mapping[str, Annotated[int, AtLeast(1)]]
 
@@ -25,6 +25,20 @@ class OutputParity:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TokenParity:
+    """How the tokens that a decoder generates compare with those of PyTorch's `generate`, both taking the likeliest."""
+
+    prompts: int
+    """Of different lengths, padded on the left."""
+    tokens: int
+    """New tokens for each."""
+    equal: int
+    """Tokens that are the same, of all prompts."""
+    ties: int
+    """Prompts that went on differently after two tokens that PyTorch rates alike."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ParityPassed:
     """Every output compares at every shape."""
 
@@ -32,6 +46,8 @@ class ParityPassed:
     tolerance: float
     difference: float
     outputs: tuple[OutputParity, ...]
+    tokens: TokenParity | None = key(omit=True)
+    """Of a decoder with its cache."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +97,8 @@ class ExportMetadata:
 
     schema: Literal["winml/export-metadata/1"] = "winml/export-metadata/1"
     architecture: str
-    parameters: int
+    parameters: int | None
+    """Null where the weight files do not say."""
     task: str
     part: str
     exporter: str

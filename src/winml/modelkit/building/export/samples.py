@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from winml.modelkit.core.config import ExportSection, InputSection
+from winml.modelkit.graph.inputs import put_placeholders
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -39,7 +40,8 @@ def _array(entry: InputSection, sizes: Mapping[str, int], rng: np.random.Generat
         return np.concatenate([corners.min(axis=0), corners.max(axis=0)], axis=-1).astype(dtype)
     if dtype.kind == "f":
         return rng.uniform(entry.low, entry.high, shape).astype(dtype)
-    return rng.integers(int(entry.low), int(entry.high), shape, endpoint=True).astype(dtype)
+    drawn = rng.integers(int(entry.low), int(entry.high), shape, endpoint=True).astype(dtype)
+    return put_placeholders(drawn, entry.placeholders)
 
 
 def _make_padded_mask(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from winml.modelkit.building.export import families
-from winml.modelkit.building.export.families import WHOLE, Family
+from winml.modelkit.building.export.families import DECODER, WHOLE, Family
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.core.config import InputSection
 from winml.modelkit.core.errors import ModelFileError, RequestError
@@ -40,8 +41,9 @@ def inputs_of(folder: ModelFolder, family: Family, task: str, part: str = WHOLE)
     if part == WHOLE:
         return tuple(_whole(folder, family, task))
     makers = _PARTS[family.shape]
-    if part not in makers or part not in families.parts_of(family, task):
-        known = sorted({WHOLE, *families.parts_of(family, task)})
+    parts = (*families.parts_of(family, task), *((DECODER,) if families.has_decoder(family, task) else ()))
+    if part not in makers or part not in parts:
+        known = sorted({WHOLE, *parts})
         raise RequestError(f"the model has no part `{part}` for {task}", hint=did_you_mean(part, known))
     return tuple(makers[part](folder, family))
 
@@ -201,6 +203,13 @@ def _next(folder: ModelFolder, family: Family) -> Iterator[InputSection]:
     yield from _cache(folder, "", "past")
 
 
+def _with_past(folder: ModelFolder, family: Family) -> Iterator[InputSection]:
+    """A prompt, or the next words after a cache; names are those that onnxruntime-genai has."""
+    for entry in _next(folder, family):
+        _, number, kind = entry.name.split("_") if entry.name.startswith("past_") else ("", "", "")
+        yield replace(entry, name=f"past_key_values.{number}.{kind}") if number else entry
+
+
 def _image_part(folder: ModelFolder, family: Family) -> Iterator[InputSection]:
     yield _image(folder)
 
@@ -208,6 +217,6 @@ def _image_part(folder: ModelFolder, family: Family) -> Iterator[InputSection]:
 _PARTS: dict[families.Shape, dict[str, Maker]] = {
     "single": {},
     "encoder-decoder": {"encoder": _source, "prefill": _first_of_pair, "decode": _next_of_pair},
-    "decoder": {"prefill": _first, "decode": _next},
+    "decoder": {"prefill": _first, "decode": _next, DECODER: _with_past},
     "dual": {"image": _image_part, "text": _text},
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import shutil
 import time
 from dataclasses import replace
 from importlib.metadata import version
@@ -11,8 +12,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from winml.modelkit.building.events import ExportStep
-from winml.modelkit.building.export import attempts, resolve, samples
-from winml.modelkit.building.export.families import WHOLE
+from winml.modelkit.building.export import attempts, genai, resolve, samples
+from winml.modelkit.building.export.decoder_folder import describe_decoder
+from winml.modelkit.building.export.families import DECODER, WHOLE
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.export.loading import library, load
 from winml.modelkit.building.export.nearest import name_nearest
@@ -23,7 +25,7 @@ from winml.modelkit.building.export.result import (
     ParityNotRun,
     ParityPassed,
 )
-from winml.modelkit.building.export.table import LIBRARIES
+from winml.modelkit.building.export.table import libraries_of
 from winml.modelkit.core.config import ExportSection
 from winml.modelkit.core.errors import CheckFailed, ModelkitError, RequestError, RunFailedError
 from winml.modelkit.core.values import read
@@ -65,30 +67,27 @@ class _Export:
                 failed.append((section, error.with_traceback(None)))
                 gc.collect()
                 for path in output.parent.iterdir():
-                    path.unlink()
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
         first = failed[0][1]  # what was tried after it asks for less, so its errors say less
         raise name_nearest(first, ModelFolder(self.folder).config) if self.section.derived else first
 
     def _try(self, wanted: ExportSection, output: Path, fallbacks: tuple[str, ...]) -> ExportMetadata:
-        import torch
-
-        from winml.modelkit.building.export import finalize, tracing
+        from winml.modelkit.building.export import finalize
 
         started = time.monotonic()
-        self._tell("load")
-        part = self._part(self.section.attention)
-        section = self._fitting(part, wanted)
-        arrays = samples.make_samples(section, section.sizes, seed=section.seed)
-        self._tell("trace")
-        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-        traced = tracing.trace_part(part, tensors, section)
-        architecture = type(part.model).__name__
-        parameters = sum(p.numel() for p in part.model.parameters())
-        del part  # tracing may change it, and a large model does not fit in memory twice
-        finished = finalize.finalize_model(traced, section)
+        work, data = output.parent / "work", None
+        if wanted.exporter == genai.EXPORTER:
+            self._tell("trace")
+            section, (finished, data) = wanted, genai.build(self.folder, wanted, work)
+            described = ModelFolder(self.folder)
+            architecture, parameters = described.architecture or "", described.weights().parameters
+        else:
+            section, finished, architecture, parameters = self._trace(wanted)
         sizes = resolve.npu_sizes(ModelFolder(self.folder), section)
-        finalize.note_sizes(finished, sizes, resolve.value_ranges(section))
-        written = files.save(finished, output)
+        finalize.note_sizes(finished, sizes, resolve.value_ranges(section), resolve.placeholders_of(section))
+        written = files.save(finished, output) if data is None else files.save_with_data(finished, data, output)
+        shutil.rmtree(work, ignore_errors=True)
+        del finished
         exported = time.monotonic() - started
         parity = self._parity(output, section)
         left_out = self._find_skipped_inputs(section)
@@ -99,7 +98,7 @@ class _Export:
             part=section.part,
             exporter=section.exporter,
             opset=_opset_of(output, section),
-            libraries={name: version(name) for name in LIBRARIES},
+            libraries={name: version(name) for name in libraries_of(section.exporter)},
             inputs=section.inputs,
             sizes=section.sizes,
             left_out=tuple(left_out),
@@ -109,13 +108,32 @@ class _Export:
             notes=(
                 *section.derived,
                 *self._attention_note(),
-                *(f"{architecture} takes no `{name}`" for name in left_out),
+                # What an attempt left out by itself is in its warning.
+                *(f"{architecture} takes no `{e.name}`" for e in wanted.inputs if e.name in left_out),
             ),
             warnings=(
                 *fallbacks,
                 *(() if section.verify else ("outputs were not compared with PyTorch: `--no-verify`",)),
             ),
         )
+
+    def _trace(self, wanted: ExportSection) -> tuple[ExportSection, Any, str, int | None]:
+        """The section as far as the model has its inputs, the traced model, its class and how many weights it has."""
+        import torch
+
+        from winml.modelkit.building.export import finalize, tracing
+
+        self._tell("load")
+        part = self._part(self.section.attention)
+        section = self._fitting(part, wanted)
+        arrays = samples.make_samples(section, section.sizes, seed=section.seed)
+        self._tell("trace")
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        traced = tracing.trace_part(part, tensors, section)
+        architecture = type(part.model).__name__
+        parameters = sum(p.numel() for p in part.model.parameters())
+        del part  # tracing may change it, and a large model does not fit in memory twice
+        return section, finalize.finalize_model(traced, section), architecture, parameters
 
     def _attention_note(self) -> list[str]:
         named = ModelFolder(self.folder).foreign_attention
@@ -159,7 +177,18 @@ class _Export:
         if not section.verify:
             return ParityNotRun(reason="`--no-verify`")
         self._tell("compare")
-        return parity.check_parity(output, self._part(None), section)
+        reference = self._part(None)
+        answers = parity.answer(reference, section)
+        if section.part != DECODER:
+            del reference  # a large model does not fit in memory twice
+            return parity.check_parity(output, answers, section)
+        from winml.modelkit.building.export.token_parity import ask_tokens, compare_tokens
+
+        decoder = describe_decoder(ModelFolder(self.folder), output)
+        asked = ask_tokens(decoder, reference.model, section.seed)
+        del reference
+        found = parity.check_parity(output, answers, section)
+        return replace(found, tokens=compare_tokens(decoder, asked, lambda: self._part(None).model))
 
 
 def _opset_of(output: Path, section: ExportSection) -> int:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 STAGE_VERSION = 3
-DERIVE_VERSION = 1
+DERIVE_VERSION = 2
 """Of what the inputs of an architecture in no table are derived by."""
 LIBRARIES: tuple[str, ...] = ("torch", "transformers", "onnxscript", "onnx", "onnx-ir")
 OPSETS = (17, 24)
 DEFAULT_OPSET = 20
 NPU_OPSET = 22
 """The newest for an NPU: from 23 on there are operators, such as Attention, that QNN leaves on the CPU."""
+
+
+def libraries_of(exporter: str) -> tuple[str, ...]:
+    """Distributions whose versions change what an exporter writes."""
+    return (*LIBRARIES, "onnxruntime-genai") if exporter == "genai" else LIBRARIES

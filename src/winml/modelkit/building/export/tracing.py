@@ -17,7 +17,7 @@ from winml.modelkit.building.export.parts import Part
 from winml.modelkit.core.config import ExportSection
 from winml.modelkit.core.errors import RequestError, RunFailedError
 from winml.modelkit.core.plain_text import shell_word
-from winml.modelkit.graph import files
+from winml.modelkit.graph import files, walk
 
 Tensors = dict[str, Tensor]
 _OLDEST_OF_TORCH = 18
@@ -47,7 +47,7 @@ def _with_transformers(part: Part, inputs: Tensors, section: ExportSection) -> M
 
     shapes = {
         # An axis that is the sum of others cannot be declared; torch infers it.
-        entry.name: {
+        _plain_name(entry.name): {
             index: Dim.AUTO if axis == "total" else Dim.DYNAMIC
             for index, axis in enumerate(entry.shape)
             if isinstance(axis, str)
@@ -55,8 +55,48 @@ def _with_transformers(part: Part, inputs: Tensors, section: ExportSection) -> M
         for entry in section.inputs
     }
     config = OnnxConfig(dynamic_shapes=shapes, opset_version=max(section.opset, _OLDEST_OF_TORCH))
-    program = OnnxExporter().export(part, dict(inputs), config=config)
-    return _save_and_load(lambda path: program.save(path, external_data=True))
+    named = {_plain_name(name): name for name in inputs}
+    traced = _PlainNames(part, named).eval()
+    traced.config = part.config
+    program = OnnxExporter().export(traced, {_plain_name(name): value for name, value in inputs.items()}, config=config)
+    model = _save_and_load(lambda path: program.save(path, external_data=True))
+    caches = (name.replace("past_key_values.", "present.") for name in inputs)
+    _rename_values(model, {**named, **{_plain_name(name): name for name in caches}})
+    return model
+
+
+class _PlainNames(nn.Module):
+    """A part whose inputs and outputs have names that Python takes for parameters."""
+
+    def __init__(self, part: Part, names: dict[str, str]) -> None:
+        super().__init__()
+        self.part = part
+        self.names = names
+
+    def forward(self, **inputs: Tensor) -> Tensors:
+        made = self.part(**{self.names[name]: value for name, value in inputs.items()})
+        return {_plain_name(name): value for name, value in made.items()}
+
+
+def _plain_name(name: str) -> str:
+    return name.replace(".", "_")
+
+
+def _rename_values(model: ModelProto, names: dict[str, str]) -> None:
+    """Give inputs and outputs of a graph their names again; torch puts a prefix before a name that it uses itself."""
+    changed = {plain: name for plain, name in names.items() if plain != name}
+    for value in model.graph.input:
+        prefixed = value.name.rpartition(".")[2]
+        if value.name not in names and prefixed in names:
+            changed[value.name] = names[prefixed]
+    if not changed:
+        return
+    for value in (*model.graph.input, *model.graph.output):
+        value.name = changed.get(value.name, value.name)
+    for node in walk.nodes(model):
+        for values in (node.input, node.output):
+            for index, name in enumerate(values):
+                values[index] = changed.get(name, name)
 
 
 def _with_legacy(part: Part, inputs: Tensors, section: ExportSection) -> ModelProto:

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator
 from types import TracebackType
 
-from winml.modelkit.core.errors import ModelkitError
+from winml.modelkit.core.errors import ModelkitError, RunFailedError
 from winml.modelkit.worker.client import Worker
 
 PRELOAD = ("winml.modelkit.building.export.preloaded",)
@@ -34,43 +34,55 @@ class ExportWorker(Worker):
     ) -> None:
         # An error of ours is the answer to an export; after any other the process may still be at work.
         answered = kind is None or issubclass(kind, ModelkitError)
-        if self._pool is None or not answered or not self._pool.keep(self):
+        if self._pool is None or not self._pool.take_back(self, keep=answered):
             self.close()
 
 
 class ExportWorkers:
-    """At most one worker that waits for the next export."""
+    """Workers that wait for the next export, at most `most` of them; threads may share them."""
 
-    def __init__(self) -> None:
-        self._kept: ExportWorker | None = None
+    def __init__(self, most: int = 1) -> None:
+        self.most = most
+        self._waiting: list[ExportWorker] = []
+        self._working: set[ExportWorker] = set()
         self._lock = threading.Lock()
         self._is_open = True
         self.started = 0
         """How many workers were started."""
 
     def start(self) -> ExportWorker:
-        """The worker that waits, or a new one."""
+        """A worker that waits, or a new one."""
         with self._lock:
-            worker, self._kept = self._kept, None
-        if worker is not None and worker.alive:
+            if not self._is_open:
+                raise RunFailedError("no more exports are started")
+            while self._waiting:
+                worker = self._waiting.pop()
+                if worker.alive:
+                    break
+                worker.close()
+            else:
+                self.started += 1
+                worker = ExportWorker(self)
+            self._working.add(worker)
             return worker
-        if worker is not None:
-            worker.close()
-        self.started += 1
-        return ExportWorker(self)
 
-    def keep(self, worker: ExportWorker) -> bool:
-        """Whether a worker is kept for the next export: it is alive, and its process is as it was."""
+    def take_back(self, worker: ExportWorker, *, keep: bool) -> bool:
+        """Whether a worker waits for the next export: it may, it is alive, and its process is as it was."""
         with self._lock:
-            if not self._is_open or self._kept is not None or not worker.alive or not worker.is_fresh:
+            self._working.discard(worker)
+            room = self._is_open and len(self._waiting) < self.most
+            if not keep or not room or not worker.alive or not worker.is_fresh:
                 return False
-            self._kept = worker
+            self._waiting.append(worker)
             return True
 
     def close(self) -> None:
+        """End all workers; an export that runs in another thread fails at once."""
         with self._lock:
-            worker, self._kept, self._is_open = self._kept, None, False
-        if worker is not None:
+            workers = [*self._waiting, *self._working]
+            self._is_open = False
+            self._waiting.clear()
+        for worker in workers:
             worker.close()
 
 
@@ -80,6 +92,11 @@ _current: ExportWorkers | None = None
 def start() -> Worker:
     """A worker for an export: that of the block around, or one that ends with the export."""
     return ExportWorker() if _current is None else _current.start()
+
+
+def start_class() -> Worker:
+    """A worker that runs the class of a model but exports nothing: that of the block around, or a plain one."""
+    return Worker() if _current is None else _current.start()
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.graph.inputs import Arrays, InputRequest, InputSpec, synthetic
-from winml.modelkit.graph.trial import trial_sizes, whole_ranges
+from winml.modelkit.graph.trial import stated_placeholders, trial_sizes, whole_ranges
 from winml.modelkit.session.output_arrays import as_array
 from winml.modelkit.session.session import WinMLSession
 
@@ -71,12 +71,14 @@ def _session(model: Path) -> WinMLSession:
 def _samples(session: WinMLSession, model: Path, seed: int, dims: Mapping[str, int]) -> Iterator[Sample]:
     """The first samples that run; the error of the last attempt when none does."""
     specs = session.inputs
-    ranges = whole_ranges(model, specs)
+    asked = InputRequest(
+        seed=seed, int_ranges=whole_ranges(model, specs), placeholders=stated_placeholders(model, specs)
+    )
     failure: ModelkitError | None = None
     sizes_done = 0
     for sizes in trial_sizes(model, specs, dims, _SIZES, small_first=True):
         try:
-            made = list(_run_samples(session, specs, InputRequest(sizes, seed=seed, int_ranges=ranges)))
+            made = list(_run_samples(session, specs, replace(asked, dims=sizes)))
         except ModelkitError as error:
             failure = error
             continue

@@ -42,7 +42,9 @@ MEANINGFUL: dict[str, tuple[str, ...]] = {
     "static": (
         "activation_type", "symmetric_activations", "rules", "calibration_method", "percentile", *_WEIGHTS, *_CHOICE,
     ),
-    "weight_only": ("weight_type", "symmetric_weights", "block_size", *_CHOICE),
+    "weight_only": (
+        "weight_type", "symmetric_weights", "block_size", "block_method", "block_compute", *_CHOICE,
+    ),
 }  # fmt: skip
 """Keys of the section that each mode looks at; any other would be ignored."""
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from onnx import ModelProto
-from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+from onnxruntime.quantization.matmul_nbits_quantizer import (
+    HQQWeightOnlyQuantConfig,
+    KQuantWeightOnlyQuantConfig,
+    MatMulNBitsQuantizer,
+    WeightOnlyQuantConfig,
+)
 
 from winml.modelkit.building.quantize.library import wrap_errors
 from winml.modelkit.building.quantize.select import NodeSelection, find_untouched, inputs_by_node, select
@@ -18,17 +23,33 @@ OPSET = 1
 BLOCK_SIZE = 32
 _BITS = {"int4": 4, "uint4": 4, "int8": 8, "uint8": 8}
 _ABLE = ("MatMul",)
+_ACCURACY_LEVELS = {"int8": 4}
+"""What `MatMulNBits` multiplies in, by its attribute; without it, float32."""
 
 
 def check(section: QuantizeSection) -> None:
     """Raise for options that do not apply here."""
     if section.weight_type not in _BITS:
         raise RequestError(f"weights in blocks have 4 or 8 bits, not {section.weight_type}")
+    if section.block_method in ("hqq", "k_quant"):
+        if section.weight_type not in ("int4", "uint4"):
+            raise RequestError(f"method `{section.block_method}` has 4-bit weights, not {section.weight_type}")
+        if section.symmetric_weights and section.block_method == "hqq":
+            raise RequestError("method `hqq` gives asymmetric weights", hint="add `--asymmetric-weights`")
     if section.activation_type is not None:
         raise RequestError("with weights in blocks the activations stay in float")
     size = section.block_size or BLOCK_SIZE
     if size & (size - 1):
         raise RequestError(f"`block_size` must be a power of 2 but got {size}", hint="for example 32")
+
+
+def _algorithm(section: QuantizeSection) -> WeightOnlyQuantConfig | None:
+    """The settings of another method than rounding to the nearest."""
+    if section.block_method == "hqq":
+        return HQQWeightOnlyQuantConfig(
+            block_size=section.block_size or BLOCK_SIZE, bits=_BITS[section.weight_type or ""]
+        )
+    return KQuantWeightOnlyQuantConfig() if section.block_method == "k_quant" else None
 
 
 def choose(model: ModelProto, section: QuantizeSection, types: Mapping[str, int]) -> NodeSelection:
@@ -46,6 +67,8 @@ def quantize(model: ModelProto, section: QuantizeSection, selection: NodeSelecti
             block_size=section.block_size or BLOCK_SIZE,
             is_symmetric=section.symmetric_weights,
             nodes_to_exclude=sorted(before.keys() - selection.chosen),
+            accuracy_level=_ACCURACY_LEVELS.get(section.block_compute or ""),
+            algo_config=_algorithm(section),
         )
         quantizer.process()
     result: ModelProto = quantizer.model.model

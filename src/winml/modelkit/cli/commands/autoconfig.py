@@ -25,14 +25,27 @@ from winml.modelkit.cli.options import (
     trust_option,
 )
 
-_SHARE = click.FloatRange(0, 1)
-
 data_options = stack(
     click.option("--data", metavar="DATA", help="Labelled data for the accuracy gate."),
     click.option("--task", metavar="TASK", help="Task of the model (default: from its config.json)."),
-    click.option("--min-metric", type=click.FloatRange(-1, 1), metavar="X", help="Lowest accepted metric."),
     click.option(
-        "--max-drop", type=_SHARE, metavar="X", help="Largest accepted drop of the metric (default 0.01 with --data)."
+        "--task-option",
+        "task_options",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Setting of the task: threshold, scores, over, alphabet, blank.",
+    ),
+    click.option(
+        "--metric",
+        metavar="NAME|FILE.py:NAME",
+        help="Metric the limits are for (default: the task's first), or a function of your own.",
+    ),
+    click.option("--min-metric", type=float, metavar="X", help="Lowest accepted metric."),
+    click.option(
+        "--max-metric", type=float, metavar="X", help="Highest accepted value of a metric that is better lower."
+    ),
+    click.option(
+        "--max-drop", type=float, metavar="X", help="Largest accepted drop of the metric (default 0.01 with --data)."
     ),
     click.option(
         "--min-agreement",
@@ -88,6 +101,7 @@ search_options = stack(
     epilog=examples(
         "winml autoconfig --sample -o digits_search",
         "winml autoconfig -m model.onnx --data test.npz --task image-classification --max-drop 0.01 -o search",
+        "winml autoconfig -m model.onnx --data test.npz --metric my_metric.py:score --max-drop 0.02 -o search_own",
         "winml autoconfig -m model.onnx --target qnn/npu --calibration samples.npz -o search_npu",
         "winml autoconfig -m model.onnx --preset cpu --only h3,h7 --budget 30m -o preset",
         "winml autoconfig -m model.onnx -o search --resume --budget 1h",
@@ -119,6 +133,9 @@ search_options = stack(
 @cluster_options
 @json_option
 def command(model: str | None, sample: bool, model_list: str | None, as_json: bool, **given: Any) -> None:
+    import contextlib
+    import sys
+
     from winml.modelkit.cli.autoconfig_progress import SearchProgress
     from winml.modelkit.cli.autoconfig_request import autoconfig_request, sweep_request
     from winml.modelkit.render.autoconfig import autoconfig_text
@@ -129,7 +146,8 @@ def command(model: str | None, sample: bool, model_list: str | None, as_json: bo
 
     result: SearchResult | SweepResult
     written: tuple[str, ...]
-    with SearchProgress() as progress:
+    # What a function of the user's prints is not part of the result.
+    with SearchProgress() as progress, contextlib.redirect_stdout(sys.stderr):
         if model_list is not None:
             result = sweep(sweep_request(model_list, model, sample, given), progress.on_event)
         else:

@@ -37,13 +37,16 @@ if TYPE_CHECKING:
 @click.command(
     "compare",
     help="Test whether each CANDIDATE is faster than BASE and by how much, at a known error rate: both are measured "
-    "interleaved in fresh processes until the answer is clear. An arm is a model file, a build folder or a config.",
+    "interleaved in fresh processes until the answer is clear. An arm is a model file, a build folder, a folder that "
+    "generates text or a config.",
     epilog=examples(
         "winml compare fp32.onnx int8.onnx",
         "winml compare old/ new/ --fail-if-slower 3",
         "winml compare fp32.json int8.json",
         "winml compare model.onnx --target cpu --target openvino/cpu",
         "winml compare base.onnx a.onnx b.onnx c.onnx --json -o compare.json",
+        "winml compare llama-fp16 llama-int4 --metric first-token --prompt-tokens 256",
+        "winml compare llama-int4 --runtime genai --runtime onnxruntime",
         "winml compare --from compare.json",
     ),
     cls=Command,
@@ -83,6 +86,20 @@ if TYPE_CHECKING:
 @ep_options_option
 @trust_option
 @input_options
+@click.option(
+    "--metric",
+    type=click.Choice(["first-token", "tokens-per-second", "memory"], case_sensitive=False),
+    help="What of folders that generate text decides (default tokens-per-second).",
+)
+@click.option("--prompt-tokens", type=click.IntRange(min=1), metavar="N", help="Length of the prompt (default 32).")
+@click.option("--new-tokens", type=click.IntRange(min=1), metavar="N", help="Tokens after the prompt (default 64).")
+@click.option(
+    "--runtime",
+    "runtimes",
+    multiple=True,
+    type=click.Choice(["genai", "onnxruntime"], case_sensitive=False),
+    help="Program that generates; one folder on both is compared with itself on the first.",
+)
 @click.option("--no-calibration", is_flag=True, help="Do not use A/A rounds; needs more rounds per candidate.")
 @rebuild_option("Measure the A/A rounds again instead of using the stored ones.", "--recalibrate")
 @click.option("--no-confirm", is_flag=True, help="Do not measure the winner among several again on fresh rounds.")
@@ -142,7 +159,7 @@ def _show(result: CompareResult | PartialCompare) -> None:
 def _request(models: tuple[str, ...], given: dict[str, Any]) -> Any:
     from winml.modelkit.cli.option_values import input_settings
     from winml.modelkit.ep.options import parse_pairs
-    from winml.modelkit.measuring.compare_arms import CompareRequest
+    from winml.modelkit.measuring.compare_arms import CompareGeneration, CompareRequest
 
     return CompareRequest(
         models=models,
@@ -165,4 +182,10 @@ def _request(models: tuple[str, ...], given: dict[str, Any]) -> Any:
         timeout_s=given["timeout"],
         seed=given["seed"],
         fail_if_slower_pct=given["fail_if_slower"],
+        generation=CompareGeneration(
+            metric=None if given["metric"] is None else given["metric"].lower(),
+            prompt_tokens=given["prompt_tokens"],
+            new_tokens=given["new_tokens"],
+            runtimes=tuple(word.lower() for word in given["runtimes"]) or (None,),
+        ),
     )

@@ -36,11 +36,14 @@ def command(model: str | None, sample: bool, output: str | None, overwrite: bool
 
     from winml.modelkit.building.config import make_config
     from winml.modelkit.cli.results import ResultFile
+    from winml.modelkit.cli.stage_progress import StageProgress
     from winml.modelkit.core.values import to_json
     from winml.modelkit.render.build import config_text
 
     result_file = ResultFile(output, overwrite=overwrite)
-    result = make_config(config_request(resolve_model(model, sample), sample=sample, given=given))
+    with StageProgress() as progress:
+        request = config_request(resolve_model(model, sample), sample=sample, given=given)
+        result = make_config(request, progress.on_event)
     result_file.write(result.config)
     if as_json:
         console.data_json(result)

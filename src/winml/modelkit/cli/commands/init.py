@@ -63,6 +63,7 @@ from winml.modelkit.cli.options import (
 def command(output: str | None, overwrite: bool, yes: bool, as_json: bool, **given: Any) -> None:
     from winml.modelkit.building.init_command import WORKFLOW, InitRequest, check_free, init_project
     from winml.modelkit.cli.option_values import sizes
+    from winml.modelkit.cli.stage_progress import StageProgress
     from winml.modelkit.render.init import init_text
 
     if given["sample"] and given["model"] is not None:
@@ -88,7 +89,8 @@ def command(output: str | None, overwrite: bool, yes: bool, as_json: bool, **giv
         dims=sizes(given),
         overwrite=overwrite,
     )
-    result = init_project(request)
+    with StageProgress() as progress:
+        result = init_project(request, progress.on_event)
     console.show_result(init_text, result, as_json=as_json)
     for note in result.notes:
         console.say("note", note)

@@ -26,6 +26,12 @@ from winml.modelkit.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from winml.modelkit.core.op_trace import OpTraceResult
+    from winml.modelkit.measuring.generation import GenerationPerf
+    from winml.modelkit.measuring.perf import PerfResult
+    from winml.modelkit.measuring.perf_parts import PerfParts
     from winml.modelkit.measuring.processes import Processes
 
 _AT_LEAST_1 = click.IntRange(min=1)
@@ -35,7 +41,7 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
 @click.command(
     "perf",
     help="Measure the latency of a model on a target in fresh processes, with its confidence interval and where its "
-    "nodes ran.",
+    "nodes ran. Of a folder that generates text: time to the first token, tokens per second and memory.",
     epilog=examples(
         "winml perf --sample",
         "winml perf -m model.onnx --target qnn/npu --ep-options soc_model=60",
@@ -43,6 +49,7 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
         "winml perf -m model.onnx --input-data inputs.npz --sessions 5 --json -o perf.json",
         "winml perf -m model.onnx --device npu --op-tracing basic -o perf.json --trace-format perfetto",
         "winml perf -m model.onnx --op-tracing basic --iterations 20 --baseline perf_op_trace.json",
+        "winml perf -m llama-int4 --prompt-tokens 32,256 --new-tokens 64 -o perf.json",
     ),
     cls=Command,
     context_settings=HELP,
@@ -67,6 +74,17 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
 @click.option("--strict-ep", is_flag=True, help="Fail (exit 5) when a node runs on the CPU instead of the target.")
 @click.option("--memory", is_flag=True, help="Report the memory of the measuring process.")
 @click.option("--monitor", is_flag=True, help="Sample CPU, memory, load, clock, GPU and NPU during the timed runs.")
+@click.option(
+    "--prompt-tokens",
+    metavar="N,...",
+    help="Lengths of the prompts, for a folder that generates text (default 32,256, or what its context holds).",
+)
+@click.option("--new-tokens", type=_AT_LEAST_1, metavar="N", help="Tokens after each prompt (default 64).")
+@click.option(
+    "--runtime",
+    type=click.Choice(["genai", "onnxruntime"], case_sensitive=False),
+    help="Program that generates (default: onnxruntime-genai where it is installed and has the EP, else winml's loop).",
+)
 @timeout_option("Time limit per session in seconds (default 600).")
 @click.option(
     "--op-tracing",
@@ -111,36 +129,42 @@ def _perf(
     as_json: bool,
     **given: Any,
 ) -> None:
-    from winml.modelkit.cli.next_command import after_perf, model_option
     from winml.modelkit.cli.perf_progress import PerfProgress
     from winml.modelkit.cli.results import ResultFile
     from winml.modelkit.cli.trace_files import TraceFiles
+    from winml.modelkit.core.generation import is_decoder_folder
+    from winml.modelkit.measuring.generation import GenerationPerf
     from winml.modelkit.measuring.perf import PerfResult
     from winml.modelkit.measuring.perf_parts import PerfParts, perf_model
+    from winml.modelkit.render.generation import generation_text
     from winml.modelkit.render.perf import parts_text, perf_text
 
     if given["iterations"] is not None and given["duration"] is not None:
         raise click.UsageError("`--iterations` cannot be combined with `--duration`")
     _trace_defaults(given)
+    named = resolve_model(model, sample)
     result_file = ResultFile(output, overwrite=overwrite, as_json=as_json)
     trace_files = TraceFiles(
         output,
         wanted=given["op_tracing"] is not None,
         perfetto=given["trace_format"].lower() == "perfetto",
         overwrite=overwrite,
+        phases=("prompt", "step") if is_decoder_folder(Path(named)) else (),
     )
-    request = _request(resolve_model(model, sample), given, trace_files.folder)
+    request = _request(named, given, trace_files.folder)
 
     def show(result: object) -> None:
         if isinstance(result, PerfParts):
             console.show(parts_text, result)
+        elif isinstance(result, GenerationPerf):
+            console.show(generation_text, result, top_k=given["top_k"])
         elif isinstance(result, PerfResult):
             console.show(perf_text, result, top_k=given["top_k"])
 
     with result_file.keeping("perf", show), PerfProgress() as progress:
         result = perf_model(request, progress.on_event, processes)
     result_file.write(result)
-    trace_path = trace_files.write(result.op_trace if isinstance(result, PerfResult) else None)
+    trace_path = trace_files.write(_traces_of(result))
     if as_json:
         console.data_json(result)
     else:
@@ -151,12 +175,34 @@ def _perf(
         return
     result_file.say_wrote()
     trace_files.say_wrote()
-    if isinstance(result, PerfParts):
-        part = str(Path(request.model) / result.parts[-1].part)
-        console.say("next", after_perf(result.parts[-1].result, model_option(part, sample=False), trace_path, given))
-    else:
-        console.say("next", after_perf(result, model_option(request.model, sample=sample), trace_path, given))
+    console.say("next", _next(result, "--sample" if sample else None, trace_path, given))
     result_file.say_report()
+
+
+def _traces_of(result: PerfResult | PerfParts | GenerationPerf) -> Mapping[str, OpTraceResult | None]:
+    """Traces by phase; a model that is run as a whole has one without a name."""
+    from winml.modelkit.measuring.generation import GenerationPerf
+    from winml.modelkit.measuring.perf import PerfResult
+
+    if isinstance(result, GenerationPerf):
+        return {str(phase): trace for phase, trace in (result.op_traces or {}).items()}
+    return {"": result.op_trace} if isinstance(result, PerfResult) else {}
+
+
+def _next(
+    result: PerfResult | PerfParts | GenerationPerf, named: str | None, trace_path: str | None, given: Mapping[str, Any]
+) -> str:
+    from winml.modelkit.cli.next_command import after_generation, after_perf, model_option
+    from winml.modelkit.measuring.generation import GenerationPerf
+    from winml.modelkit.measuring.perf_parts import PerfParts
+
+    model = named or model_option(result.model, sample=False)
+    if isinstance(result, GenerationPerf):
+        return after_generation(result, model, trace_path)
+    if isinstance(result, PerfParts):
+        part = model_option(str(Path(result.model) / result.parts[-1].part), sample=False)
+        return after_perf(result.parts[-1].result, part, trace_path, given)
+    return after_perf(result, model, trace_path, given)
 
 
 def _trace_defaults(given: dict[str, Any]) -> None:
@@ -170,9 +216,9 @@ def _trace_defaults(given: dict[str, Any]) -> None:
 
 
 def _request(model: str, given: dict[str, Any], keep_trace: Path | None) -> Any:
-    from winml.modelkit.cli.option_values import input_settings
+    from winml.modelkit.cli.option_values import input_settings, lengths_of
     from winml.modelkit.ep.options import parse_pairs
-    from winml.modelkit.measuring.perf import DEFAULT_TIMEOUT_S, PerfRequest
+    from winml.modelkit.measuring.perf import DEFAULT_TIMEOUT_S, GenerationSettings, PerfRequest
     from winml.modelkit.measuring.sessions import AskedProtocol
 
     duration = given["duration"]
@@ -200,4 +246,9 @@ def _request(model: str, given: dict[str, Any], keep_trace: Path | None) -> Any:
         keep_trace=keep_trace,
         baseline=None if given["baseline"] is None else Path(given["baseline"]),
         monitor=given["monitor"],
+        generation=GenerationSettings(
+            prompt_tokens=None if given["prompt_tokens"] is None else lengths_of(given["prompt_tokens"]),
+            new_tokens=given["new_tokens"],
+            runtime=None if given["runtime"] is None else given["runtime"].lower(),
+        ),
     )

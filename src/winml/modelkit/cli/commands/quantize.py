@@ -35,6 +35,8 @@ _FIELDS = {
     "method": "calibration_method",
     "percentile": "percentile",
     "block_size": "block_size",
+    "block_method": "block_method",
+    "block_compute": "block_compute",
     "keep_io": "keep_io_types",
 }
 """Options and the keys of the section they change; an option that is not given changes nothing."""
@@ -100,6 +102,14 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
 @click.option("--nodes", multiple=True, metavar="NODE", help="Only this node; may be repeated.")
 @click.option("--exclude-nodes", multiple=True, metavar="NODE", help="Exclude this node; may be repeated.")
 @click.option("--block-size", type=click.IntRange(16, 1024), metavar="N", help="Weights that share a scale (int4).")
+@click.option(
+    "--block-method",
+    type=click.Choice(["rtn", "hqq", "k_quant"]),
+    help="How scales of blocks are found (default: rtn, to the nearest).",
+)
+@click.option(
+    "--block-compute", type=click.Choice(["float32", "int8"]), help="What activations are multiplied in (int4)."
+)
 @click.option("--keep-io/--float16-io", "keep_io", default=None, help="With fp16: types of inputs and outputs.")
 @verify_option("Do not compare outputs.", "--no-compare")
 @timeout_option("Time limit in seconds.")

@@ -133,7 +133,6 @@ def _open_decoder(asked: RunArguments, folder: Path, task: Task, stack: ExitStac
             runtime=asked.runtime,
             distribution=arm.distribution,
             strict_ep=arm.strict_ep,
-            endless=False,
         )
         stack.callback(generator.close)
         answers = DecoderAnswers(generator, texts, new_tokens=new_tokens, ends=described.end_tokens)

@@ -9,11 +9,13 @@ from winml.modelkit.render.autoconfig import quality_name
 from winml.modelkit.render.figures.distribution import latency_figure
 from winml.modelkit.render.figures.gains import GAINS, is_timed, quality_points
 from winml.modelkit.render.figures.pareto import pareto_figure
+from winml.modelkit.render.figures.positions import courses_of, position_figure
 from winml.modelkit.render.figures.speedups import rows_of_compare, speedup_figure
 from winml.modelkit.render.figures.style import FIGURE_STYLE
 
 if TYPE_CHECKING:
     from winml.modelkit.measuring.compare_result import CompareResult
+    from winml.modelkit.measuring.generation import GenerationPerf
     from winml.modelkit.measuring.perf import PerfResult
     from winml.modelkit.search.result import SearchResult
 
@@ -30,8 +32,15 @@ def perf_picture(result: PerfResult) -> str:
     return latency_figure(samples, {"p50": known.p50, "p90": known.p90, "p99": known.p99})
 
 
+def generation_picture(result: GenerationPerf) -> str:
+    """The time of every token over the tokens before it."""
+    return position_figure(courses_of(result), ("tokens before it", "ms per token"), "Time of every token")
+
+
 def compare_picture(result: CompareResult) -> str:
-    """How many times as fast every candidate is as the base."""
+    """How many times as fast every candidate is as the base; of memory there is no picture."""
+    if any(one.memory is not None for one in result.candidates):
+        return ""
     return speedup_figure(rows_of_compare(result), result.base.label)
 
 

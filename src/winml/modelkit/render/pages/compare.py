@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from winml.modelkit.core.measurement import NS_PER_MS
 from winml.modelkit.core.statistics import median, std
+from winml.modelkit.render.compare import SIZES
 from winml.modelkit.render.figures.dots import DotRow, dot_figure
 from winml.modelkit.render.figures.speedups import rows_of_compare, speedup_figure
 from winml.modelkit.render.figures.speedups import sentence as speedup_sentence
 from winml.modelkit.render.figures.style import GLYPHS, ROLES
+from winml.modelkit.render.generation import spread_text, whole_size
 from winml.modelkit.render.pages.common import (
     cosine_cover,
     environment_facts,
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from winml.modelkit.measuring.calibration import Calibration
     from winml.modelkit.measuring.compare_result import Candidate, ComparedArm, CompareResult
 
-_CLOCKS: dict[Clock, str] = {"cpu": "CPU time", "wall": "wall time"}
+_CLOCKS: dict[Clock, str] = {"cpu": "CPU time", "wall": "wall time", "memory": "peak memory"}
 _MOST_DOTS = 40
 """Candidates that a picture shows; the table has all."""
 
@@ -79,10 +81,11 @@ def _answer(result: CompareResult, best: Candidate | None) -> str:
         return f"{best.label} is the same model as {base}: {verdict.reason}.{more}"
     if best.speedup is None:
         return f"{best.label} against {base}: {verdict.verdict} ({verdict.reason}).{more}"
-    said = f"{best.label} is {_times_words(best)} {base} ({_evidence(best)})"
+    said = f"{best.label} {_times_words(best)} {base} ({_evidence(best)})"
     if best.confirmation is not None and verdict.kept:
         said += ", confirmed on fresh rounds"
-    return f"{'' if verdict.kept else f'Nothing is proven faster than {base}. '}{said}.{more}"
+    better = "faster" if best.memory is None else "smaller"
+    return f"{'' if verdict.kept else f'Nothing is proven {better} than {base}. '}{said}.{more}"
 
 
 def _gate_words(result: CompareResult) -> str:
@@ -101,9 +104,11 @@ def _gate_words(result: CompareResult) -> str:
 
 def _times_words(candidate: Candidate) -> str:
     assert candidate.speedup is not None
+    if candidate.memory is not None:
+        return f"takes {1 / candidate.speedup:.2f} times the memory of"
     if speedup_text(candidate.speedup) == "same speed":
-        return "as fast as"
-    return f"{candidate.speedup:.2f} times as fast as"
+        return "is as fast as"
+    return f"is {candidate.speedup:.2f} times as fast as"
 
 
 def _evidence(candidate: Candidate) -> str:
@@ -116,7 +121,7 @@ def _evidence(candidate: Candidate) -> str:
 
 def _speedups(result: CompareResult) -> tuple[Block, ...]:
     rows = [row for row in rows_of_compare(result) if row.speedup is not None]
-    if not rows:
+    if not rows or any(one.memory is not None for one in result.candidates):
         return ()
     base, shown = result.base.label, rows[:_MOST_DOTS]
     sentence = speedup_sentence(rows, base)
@@ -127,7 +132,9 @@ def _speedups(result: CompareResult) -> tuple[Block, ...]:
 
 def _candidates(result: CompareResult) -> Table:
     rows = [_candidate_row(one, marked=number == 0 and one.verdict.kept) for number, one in enumerate(_ranked(result))]
-    head = ("candidate", "verdict", "speed", "95 %", "time saved", "gate", "rounds", "why")
+    of_memory = any(one.memory is not None for one in result.candidates)
+    ratio, saved = ("memory", "memory saved") if of_memory else ("speed", "time saved")
+    head = ("candidate", "verdict", ratio, "95 %", saved, "gate", "rounds", "why")
     return table("Candidates", head, rows, numeric=(4, 6))
 
 
@@ -138,14 +145,25 @@ def _candidate_row(one: Candidate, *, marked: bool) -> Row:
     cells: tuple[Cell | str, ...] = (
         one.label,
         Cell(word, state=verdict.verdict),
-        "" if one.speedup is None else Cell(speedup_text(one.speedup), sort=one.speedup),
-        "" if one.speedup is None or bounds is None else speedup_interval(one.speedup, bounds),
+        _ratio_cell(one),
+        ""
+        if one.speedup is None or bounds is None or one.memory is not None
+        else speedup_interval(one.speedup, bounds),
         "" if gain is None else Cell(f"{gain:+.1f} %", sort=gain),
         "" if one.gate is None else Cell(one.gate, state={"pass": "passed", "fail": "failed"}.get(one.gate, "unknown")),
         str(verdict.rounds) if verdict.rounds else "",
         verdict.reason,
     )
     return Row(cells, marked)
+
+
+def _ratio_cell(one: Candidate) -> Cell | str:
+    if one.speedup is None:
+        return ""
+    if one.memory is None:
+        return Cell(speedup_text(one.speedup), sort=one.speedup)
+    sizes = (spread_text(side, whole_size) for side in (one.memory.candidate_bytes, one.memory.base_bytes))
+    return Cell(f"{speedup_text(one.speedup, SIZES)}: {' against '.join(sizes)}", sort=one.speedup)
 
 
 def _time_cell(spread: Spread | None) -> Cell | str:
@@ -158,7 +176,7 @@ def round_medians(candidate: Candidate, arm: int, clock: Clock) -> tuple[float, 
     taken = (candidate.confirmation or candidate).measurement
     if taken is None:
         return ()
-    samples = ((one.cpu_ns if clock == "cpu" else one.wall_ns) for one in taken.rounds if one.arm == arm)
+    samples = (one.on(clock) for one in taken.rounds if one.arm == arm)
     return tuple(median(found) / NS_PER_MS for found in samples if found)
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import sys
 from importlib import metadata
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,34 +21,25 @@ from winml.modelkit.core.generation import GENAI_CONFIG, make_genai_config, read
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.session.generation.generator import Ids, check_prompt
+from winml.modelkit.session.generation.runtimes import EPS, INSTALL, is_installed
 from winml.modelkit.worker.scratch import ScratchFolder
 
+__all__ = ["EPS", "INSTALL", "GenaiGenerator", "is_installed", "load_library"]
+
 PACKAGE = "onnxruntime-genai"
-INSTALL = "`pip install 'winml-modelkit[genai]'`"
-EPS = ("cpu",)
-"""EPs that it is run with here; it has others in packages of its own."""
-
-
-def is_installed() -> bool:
-    return find_spec("onnxruntime_genai") is not None
 
 
 class GenaiGenerator:
     """A decoder in a session of onnxruntime-genai; sequences of a batch have one length."""
 
-    def __init__(
-        self, folder: str | Path, *, target: Target, section: SessionSection | None = None, endless: bool = True
-    ) -> None:
-        """Open the folder; `endless` goes on where the model would end a text, by the likeliest of the other tokens."""
-        self._endless = endless
-        self._last: Ids | None = None
+    def __init__(self, folder: str | Path, *, target: Target, section: SessionSection | None = None) -> None:
         if target.ep not in EPS:
             raise RequestError(
                 f"onnxruntime-genai is used on {', '.join(EPS)} only, not on {target}",
                 hint="leave the runtime to winml, which runs its own loop there",
             )
         self.description = read_decoder_folder(Path(folder))
-        self._library = _import()
+        self._library = load_library()
         self._model = self._open(section or SessionSection())
         self._generator: Any = None
 
@@ -68,7 +60,10 @@ class GenaiGenerator:
                 if path.is_file() and path.name != GENAI_CONFIG:
                     _link(path, model.parent / path.name)
             config = make_genai_config(described, file=described.file, session=_session_options(section))
-            (scratch / GENAI_CONFIG).write_text(json.dumps(config), encoding="utf-8")
+            # When a text has ended is decided by the caller. Its own least length would hide the end token instead, and
+            # another one would be the likeliest.
+            config["model"]["eos_token_id"] = []
+            (scratch / GENAI_CONFIG).write_text(json.dumps(config), encoding="utf-8", newline="\n")
             try:
                 return self._library.Model(self._library.Config(str(scratch)))
             except Exception as error:
@@ -86,20 +81,17 @@ class GenaiGenerator:
             )
         length = ids.shape[1] + new_tokens
         params = self._library.GeneratorParams(self._model)
-        # The least length keeps it going, and takes the end tokens out of the choice.
-        least = {"min_length": length} if self._endless else {}
-        params.set_search_options(do_sample=False, max_length=length, batch_size=len(ids), **least)
+        params.set_search_options(do_sample=False, max_length=length, batch_size=len(ids))
         self._generator = self._library.Generator(self._model, params)
-        self._last = None
         self._generator.append_tokens(ids.astype(np.int32))
 
     def next(self) -> Ids:
         if self._generator is None:
             raise SessionError("`next` was called before `start`")
-        if self._last is None or not self._generator.is_done():
-            self._generator.generate_next_token()
-            self._last = np.asarray(self._generator.get_next_tokens(), np.int64)
-        return self._last
+        self._generator.generate_next_token()
+        # Of 32 bits, and left so: a call of numpy after each step takes 5 % of the 40 us of a tiny decoder's.
+        tokens: Ids = self._generator.get_next_tokens()
+        return tokens
 
     def close(self) -> None:
         self._generator = self._model = None
@@ -112,19 +104,24 @@ class GenaiGenerator:
 
 
 def _link(path: Path, to: Path) -> None:
-    """The file under another name; without a copy, because weights are large."""
+    """The file under another name; without a copy where possible, because weights are large."""
     try:
         os.link(path.resolve(), to)
     except OSError:  # another file system
-        to.symlink_to(path.resolve())
+        if sys.platform == "win32":
+            shutil.copyfile(path, to)
+        else:
+            to.symlink_to(path.resolve())
 
 
 def _session_options(section: SessionSection) -> dict[str, Any]:
-    """What the user chose of a session, in the words of genai."""
-    return {} if section.threads is None else {"intra_op_num_threads": section.threads}
+    """What the user chose of a session, in the words of genai; it takes entries of the runtime beside its own."""
+    threads = {} if section.threads is None else {"intra_op_num_threads": section.threads}
+    return {**threads, **section.config_entries}
 
 
-def _import() -> Any:
+def load_library() -> Any:
+    """The package, imported; an error says how to install it."""
     if not is_installed():
         raise UnavailableError("running a model by onnxruntime-genai needs the package", hint=INSTALL)
     import onnxruntime_genai

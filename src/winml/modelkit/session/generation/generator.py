@@ -50,7 +50,7 @@ def generate(generator: Generator, ids: Ids, mask: Ids | None = None, *, new_tok
         columns.append(tokens)
         if done.all():
             break
-    return np.stack(columns, axis=1)
+    return np.stack(columns, axis=1).astype(np.int64, copy=False)
 
 
 def check_prompt(ids: Ids, mask: Ids | None, *, new_tokens: int, context_length: int) -> Ids:

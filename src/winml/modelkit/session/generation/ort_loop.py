@@ -31,14 +31,14 @@ class OrtGenerator:
 
     def __init__(
         self,
-        folder: str | Path,
+        folder: str | Path | DecoderFolder,
         *,
         target: Target,
         section: SessionSection | None = None,
         distribution: str | None = None,
         strict_ep: bool = False,
     ) -> None:
-        self.description = read_decoder_folder(Path(folder))
+        self.description = folder if isinstance(folder, DecoderFolder) else read_decoder_folder(Path(folder))
         types = {node.op_type for node in outline(self.description.model).nodes}
         self.in_place = IN_PLACE in types
         """Whether the cache is one buffer that every step writes into."""
@@ -76,14 +76,13 @@ class OrtGenerator:
 
     def score_parts(self, ids: Ids, *, part: int) -> Iterator[Logits]:
         """The logits after every token of one text (tokens), for `part` tokens at a time: long texts have gigabytes."""
-        text = ids[None]
+        text = ids[None].astype(np.int64)
         check_prompt(text, None, new_tokens=1, context_length=self.context_length + 1)
         first = text[:, :part]
         run = self._begin(first, np.ones_like(first), text.shape[1] - first.shape[1])
         yield run.score()[0]
         for start in range(part, text.shape[1], part):
-            # A copy: runs alike write into the same memory.
-            yield run.extend(text[:, start : start + part])[0].copy()
+            yield run.extend(text[:, start : start + part], start)[0]
 
     def _begin(self, ids: Ids, mask: Ids, new_tokens: int) -> _Run:
         self._run = None
@@ -121,7 +120,11 @@ class OrtGenerator:
 
 
 class _Run:
-    """Texts that are being continued."""
+    """Texts that are being continued.
+
+    What a step reads and writes is bound once, to arrays that stay where they are: the tokens, their positions and the
+    logits. A step of a tiny model takes 30 us, and a call of numpy after it up to 10: there are as few as possible.
+    """
 
     def __init__(self, owner: OrtGenerator, ids: Ids, mask: Ids, new_tokens: int) -> None:
         self.owner = owner
@@ -129,42 +132,74 @@ class _Run:
         self.lengths: Ids = mask.sum(axis=1)
         self.binding, self._call = owner.session.new_binding()
         self.binding.bind_output("logits")
-        self._logits: Logits | None = self._prompt(new_tokens)
+        self._prompt_logits: Logits | None = self._prompt(new_tokens)
         """Those of the prompt, until its next token is asked for."""
-        self._last: Ids = self._logits[np.arange(len(ids)), self._last_places()].argmax(axis=-1).astype(np.int64)
+        self._steps = 0
+        first = self._prompt_logits[np.arange(len(ids)), self._last_places()]
+        self._tokens = np.empty(len(ids), np.int64)
+        """The token of every sequence that a step continues."""
+        self._logits = np.empty_like(first)
+        """Those of a step (batch, vocabulary)."""
+        _take_likeliest(first, self._tokens)
 
     def next(self) -> Ids:
-        if self._logits is not None:
-            self._logits = None  # a long prompt has gigabytes of them
+        if self._prompt_logits is not None:
+            self._prompt_logits = None  # a long prompt has gigabytes of them
         else:
-            self._last = self.extend(self._last[:, None])[:, -1].argmax(axis=-1).astype(np.int64)
-        return self._last
+            if self._steps == 0:
+                self._bind_step()
+            self._step()
+            self._steps += 1
+            _take_likeliest(self._logits, self._tokens)
+        return self._tokens.copy()
 
     def score(self) -> Logits:
         """The logits after every token of the prompt, where the tokens were given."""
-        assert self._logits is not None
-        return self._logits
+        assert self._prompt_logits is not None
+        return self._prompt_logits
+
+    def extend(self, ids: Ids, done: int) -> Logits:
+        """The logits after further tokens of one text (1, tokens) without padding, of which `done` have run."""
+        self._take_past()
+        self.binding.bind_output("logits")  # its shape is that of the run before
+        places = np.arange(done + ids.shape[1])[None]
+        return self._run_prompt(ids, np.ones_like(places), places[:, done:]).copy()
 
     def _prompt(self, new_tokens: int) -> Logits:
         raise NotImplementedError
 
-    def extend(self, ids: Ids) -> Logits:
-        """The logits after further tokens (batch, tokens), which have no padding."""
+    def _take_past(self) -> None:
+        """Have the next run read what the last one wrote."""
+
+    def _step(self) -> None:
         raise NotImplementedError
 
     def _last_places(self) -> Ids:
         raise NotImplementedError
 
-    def _run_text(self, ids: Ids, mask: Ids, positions: Ids) -> Logits:
+    def _run_prompt(self, ids: Ids, mask: Ids, positions: Ids) -> Logits:
         # Kept: the binding holds addresses only.
         self._bound = (np.ascontiguousarray(ids), np.ascontiguousarray(mask), np.ascontiguousarray(positions))
-        names = ("input_ids", "attention_mask", "position_ids")
-        for name, array in zip(names, self._bound, strict=True):
-            if name in self.owner.inputs:
-                self.binding.bind_cpu_input(name, array)
+        for name, array in zip(("input_ids", "attention_mask", "position_ids"), self._bound, strict=True):
+            self._bind(name, array)
         self._call()
         logits: Logits = self.binding.get_outputs()[0].numpy()
         return logits
+
+    def _bind_step(self) -> None:
+        import onnxruntime
+
+        self._bind("input_ids", self._tokens[:, None])
+        self._bind("position_ids", self._positions)
+        logits = onnxruntime.OrtValue.ortvalue_from_numpy(self._logits[:, None])
+        self.binding.bind_ortvalue_output("logits", logits)
+
+    def _bind(self, name: str, array: Ids) -> None:
+        if name in self.owner.inputs:
+            self.binding.bind_cpu_input(name, array)
+
+    _positions: Ids
+    """Where the tokens of a step stand (batch, 1)."""
 
 
 class _InPlace(_Run):
@@ -173,7 +208,6 @@ class _InPlace(_Run):
     def _prompt(self, new_tokens: int) -> Logits:
         import onnxruntime
 
-        self._width = 0
         batch, longest = len(self.ids), int(self.lengths.max())
         moved = np.zeros((batch, longest), np.int64)
         for row, length in enumerate(self.lengths):
@@ -184,21 +218,28 @@ class _InPlace(_Run):
             self.binding.bind_ortvalue_input(past, value)
             self.binding.bind_ortvalue_output(present, value)
         places = np.broadcast_to(np.arange(longest), (batch, longest))
-        return self._run_text(moved, (places < self.lengths[:, None]).astype(np.int64), places)
+        self._positions = self.lengths[:, None] - 1
+        self._ones = np.ones((1, longest + new_tokens), np.int64)
+        self._batch, self._longest = batch, longest
+        self._is_uneven = bool((self.lengths != longest).any())
+        self._takes_positions = "position_ids" in self.owner.inputs
+        return self._run_prompt(moved, (places < self.lengths[:, None]).astype(np.int64), places)
 
     def _last_places(self) -> Ids:
         return self.lengths - 1
 
-    def extend(self, ids: Ids) -> Logits:
-        width = ids.shape[1]
-        if width != self._width:
-            self.binding.bind_output("logits")  # its shape is that of the run before; steps alike write it again
-        self._width = width
-        positions = self.lengths[:, None] + np.arange(width)
-        self.lengths = self.lengths + width
-        places = np.arange(int(self.lengths.max()))[None]
-        mask = (places < self.lengths[:, None]).astype(np.int64)
-        return self._run_text(ids, mask, positions)
+    def _step(self) -> None:
+        length = self._longest + self._steps + 1
+        if self._is_uneven or self._takes_positions:
+            self._positions += 1
+        if self._is_uneven:
+            self._text_mask = (np.arange(length) <= self._positions).astype(np.int64)
+        elif self._batch == 1:
+            self._text_mask = self._ones[:, :length]  # the begin of the buffer, which needs no copy
+        else:
+            self._text_mask = np.ones((self._batch, length), np.int64)
+        self._bind("attention_mask", self._text_mask)
+        self._call()
 
     def score(self) -> Logits:
         found = super().score()
@@ -214,25 +255,35 @@ class _Growing(_Run):
     def _prompt(self, new_tokens: int) -> Logits:
         import onnxruntime
 
-        self._positions: Ids = np.maximum(np.cumsum(self.mask, axis=1) - 1, 0)
+        places: Ids = np.maximum(np.cumsum(self.mask, axis=1) - 1, 0)
+        self._positions = np.ascontiguousarray(places[:, -1:])
+        self._whole_mask = np.concatenate([self.mask, np.ones((len(self.ids), new_tokens), np.int64)], axis=1)
         self._empty = self.owner.empty_cache(len(self.ids), 0)
         for past, present in self.owner.pairs:
             self.binding.bind_ortvalue_input(past, onnxruntime.OrtValue.ortvalue_from_numpy(self._empty[past]))
             self.binding.bind_output(present)
-        return self._run_text(self.ids, self.mask, self._positions)
+        return self._run_prompt(self.ids, self.mask, places)
 
     def _last_places(self) -> Ids:
         return np.full(len(self.ids), self.ids.shape[1] - 1)
 
-    def extend(self, ids: Ids) -> Logits:
-        made = self.binding.get_outputs()[1:]
-        self.binding.bind_output("logits")  # its shape is another one
-        for (past, present), value in zip(self.owner.pairs, made, strict=True):
+    def _take_past(self) -> None:
+        for (past, present), value in zip(self.owner.pairs, self.binding.get_outputs()[1:], strict=True):
             self.binding.bind_ortvalue_input(past, value)
             self.binding.bind_output(present)
-        self.mask = np.concatenate([self.mask, np.ones_like(ids)], axis=1)
-        self._positions = self._positions[:, -1:] + 1 + np.arange(ids.shape[1])
-        return self._run_text(ids, self.mask, self._positions)
+
+    def _step(self) -> None:
+        self._take_past()
+        self._positions += 1
+        self._text_mask = np.ascontiguousarray(self._whole_mask[:, : self.ids.shape[1] + self._steps + 1])
+        self._bind("attention_mask", self._text_mask)
+        self._call()
+
+
+def _take_likeliest(logits: Logits, tokens: Ids) -> None:
+    """Write the token with the highest logit of every sequence; numpy compares half precision in software, slowly."""
+    wide = logits.astype(np.float32) if logits.dtype == np.float16 else logits
+    wide.argmax(axis=-1, out=tokens)
 
 
 def _find_pairs(

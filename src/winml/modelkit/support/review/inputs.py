@@ -51,7 +51,10 @@ def _make_spec(value: ValueFacts) -> _Spec:
 
 def _make(specs: Sequence[_Spec], section: ExportSection | None, order: InputsOrder, seed: int) -> Arrays:
     if section is None:
-        return synthetic(specs, InputRequest(dims=dict(order.dims), int_ranges=dict(order.int_ranges), seed=seed))
+        asked = InputRequest(
+            dims=dict(order.dims), int_ranges=dict(order.int_ranges), seed=seed, placeholders=order.placeholders
+        )
+        return synthetic(specs, asked)
     found = samples.make_samples(section, _sizes(specs, section) | dict(order.dims), seed=seed)
     return {spec.name: found[spec.name] for spec in specs}
 

@@ -1,0 +1,167 @@
+"""Families that generate text, one after another: tokens against PyTorch's `generate`, what precisions cost, the NPU.
+
+Every family is a tiny model with random weights, as `benchmarks/walk/tiny_models.py` makes them. Steps are the program
+as users run it; a line of the journal is written after each, so that the same command goes on where it was.
+
+    python benchmarks/walk/tiny_models.py -o FOLDER --only llama,gpt2,...
+    python benchmarks/generation/families.py FOLDER -o WORK [--only NAME,...] [--no-npu]
+
+Writes `benchmarks/results/generation_families.json` when every family is done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE.parent / "results" / "generation_families.json"
+DECODERS = ("llama", "mistral", "qwen2", "qwen3", "phi3", "gemma", "gpt2", "smollm3", "opt", "granite", "gpt_neox")
+PAIRS = ("bart", "t5", "marian", "whisper", "vision-encoder-decoder")
+PRECISIONS = ("fp16", "dynamic", "int4")
+TEXTS = (
+    "The quick brown fox jumps over the lazy dog.",
+    "A model that generates text takes one token after another.",
+    "Numbers without a spread are numbers that nobody can trust.",
+    "It rained in the morning, and the streets were empty until noon.",
+    "Every measurement names the machine that it was taken on.",
+    "She opened the window and listened to the sea.",
+    "Two trains left the station at the same time.",
+    "What is not known is not the same as nothing.",
+)
+CPU, NPU = ("--target", "cpu"), ("--target", "qnn/npu", "-p", "fp16")
+
+
+def run(work: Path, *words: str) -> dict[str, Any]:
+    """The JSON of a command; the error of one that failed."""
+    command = [sys.executable, "-m", "winml.modelkit", *words, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=work, check=False, timeout=1800)
+    try:
+        found: dict[str, Any] = json.loads(done.stdout)
+    except ValueError:
+        return {"ok": False, "error": {"message": done.stderr.strip()[-300:]}}
+    return found
+
+
+def judge_decoder(name: str, source: Path, work: Path) -> dict[str, Any]:
+    """One graph with a cache: its tokens, then what every precision costs."""
+    base = f"{name}-fp32"
+    built = run(work, "build", "-m", str(source), *CPU, "-p", "fp32", "-o", base, "--overwrite")
+    if not built["ok"]:
+        return {"refused": built["error"]["message"]}
+    exported = json.loads((work / base / "export_metadata.json").read_text(encoding="utf-8"))
+    row: dict[str, Any] = {"exporter": exported["exporter"], "tokens": exported["parity"].get("tokens")}
+    row["bytes"] = {"fp32": built["artifact"]["bytes"]}
+    row["precisions"] = {}
+    for precision in PRECISIONS:
+        folder = f"{name}-{precision}"
+        other = run(work, "build", "-m", str(source), *CPU, "-p", precision, "-o", folder, "--overwrite")
+        if not other["ok"]:
+            row["precisions"][precision] = {"refused": other["error"]["message"]}
+            continue
+        row["bytes"][precision] = other["artifact"]["bytes"]
+        row["precisions"][precision] = compare(folder, base, work)
+    return row
+
+
+def compare(folder: str, base: str, work: Path) -> dict[str, Any]:
+    """A precision against float32 on the same texts: the likelihood of the texts, and what both generate."""
+    found: dict[str, Any] = {}
+    for task, metrics in (
+        ("perplexity", ("perplexity_ratio", "kl_divergence", "same_next_token")),
+        ("text-generation", ("equal_tokens",)),
+    ):
+        data = "texts.jsonl" if task == "perplexity" else "prompts.jsonl"
+        judged = run(
+            work, "eval", "-m", folder, "--reference", base, "--data", data, "--task", task, *CPU, "--new-tokens", "32"
+        )
+        if not judged["ok"]:
+            found[task] = {"refused": judged["error"]["message"]}
+            continue
+        found |= {name: value for name, value in find_metrics(judged).items() if name in metrics}
+    return found
+
+
+def find_metrics(judged: dict[str, Any]) -> dict[str, Any]:
+    """Values with their intervals, wherever a result has them."""
+    found: dict[str, Any] = {}
+    for entry in judged.get("metrics", []) if isinstance(judged.get("metrics"), list) else []:
+        found[entry["name"]] = {key: entry.get(key) for key in ("value", "low", "high")}
+    return found
+
+
+def judge_pair(name: str, source: Path, work: Path) -> dict[str, Any]:
+    """Parts that generate together: their tokens against PyTorch's."""
+    folder = work / f"{name}-fp32"
+    built = run(work, "build", "-m", str(source), *CPU, "-p", "fp32", "-o", str(folder), "--overwrite")
+    if not built["ok"]:
+        return {"refused": built["error"]["message"]}
+    words = [sys.executable, str(HERE / "pair_tokens.py"), str(source), str(folder)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=900)
+    if done.returncode:
+        return {"refused": done.stderr.strip()[-300:]}
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return {"exporter": "transformers", "tokens": found}
+
+
+def judge_npu(name: str, source: Path, work: Path) -> dict[str, Any]:
+    """Where the operators of every part are on the simulated NPU."""
+    folder = f"{name}-npu"
+    built = run(work, "build", "-m", str(source), *NPU, "-o", folder, "--overwrite")
+    if not built["ok"]:
+        return {"refused": built["error"]["message"]}
+    placed: dict[str, Any] = {}
+    for part in built.get("parts", [built]):
+        proof = part["proof"]
+        placement = proof["placement"] or {}
+        placed[part.get("part", "model")] = {
+            "cosine": None if proof["agreement"] is None else proof["agreement"]["cosine"],
+            "nodes": placement.get("nodes"),
+            "on_cpu": placement.get("cpu_ops"),
+        }
+    return placed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", type=Path)
+    parser.add_argument("-o", "--output", type=Path, required=True)
+    parser.add_argument("--only", help="names, with commas between")
+    parser.add_argument("--no-npu", action="store_true")
+    asked = parser.parse_args()
+    work: Path = asked.output
+    work.mkdir(parents=True, exist_ok=True)
+    (work / "texts.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in TEXTS), encoding="utf-8")
+    prompts = "".join(json.dumps({"prompt": text[:24], "answer": text[24:]}) + "\n" for text in TEXTS)
+    (work / "prompts.jsonl").write_text(prompts, encoding="utf-8")
+    journal = work / "families.jsonl"
+    done = {}
+    if journal.is_file():
+        done = {entry["family"]: entry for entry in map(json.loads, journal.read_text(encoding="utf-8").splitlines())}
+    names = asked.only.split(",") if asked.only else [*DECODERS, *PAIRS]
+    for name in names:
+        source = (asked.models / name).absolute()
+        if name in done or not source.is_dir():
+            continue
+        row = (judge_pair if name in PAIRS else judge_decoder)(name, source, work)
+        row["npu"] = None if asked.no_npu or "refused" in row else judge_npu(name, source, work)
+        done[name] = {"family": name, **row}
+        with journal.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(done[name]) + "\n")
+        print(json.dumps(done[name])[:400], flush=True)
+        for folder in work.glob(f"{name}-*"):
+            shutil.rmtree(folder, ignore_errors=True)
+    if set(DECODERS + PAIRS) <= set(done):
+        rows = {name: {key: value for key, value in row.items() if key != "family"} for name, row in done.items()}
+        RESULTS.write_text(json.dumps({"families": rows}, indent=1) + "\n", encoding="utf-8")
+        print(f"wrote {RESULTS}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,140 @@
+"""Decoders built by the model builder of onnxruntime-genai: fused attention with a cache in place, no tracing.
+
+The graph that it writes takes and gives what the part `decoder` does, so that it is compared with PyTorch like any
+other export.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.building.export.folder import ModelFolder
+from winml.modelkit.core.config import ExportSection, InputSection
+from winml.modelkit.core.errors import RequestError, RunFailedError, UnavailableError
+from winml.modelkit.worker.scratch import ScratchFolder
+
+EXPORTER = "genai"
+PACKAGE = "onnxruntime-genai"
+OPSET = 22
+"""What the builder writes."""
+INSTALL = "`pip install 'winml-modelkit[genai]'`"
+
+LARGE_BYTES = 256 * 2**20
+"""Weights of more stay in the file that the builder wrote."""
+SIZES = {"batch": 1}
+"""Attention on the CPU takes several words after a cache for one text only."""
+
+ARCHITECTURES = (
+    "Ernie4_5ForCausalLM",
+    "GemmaForCausalLM",
+    "Gemma2ForCausalLM",
+    "Gemma3ForCausalLM",
+    "GraniteForCausalLM",
+    "LlamaForCausalLM",
+    "MistralForCausalLM",
+    "NemotronForCausalLM",
+    "OlmoForCausalLM",
+    "PhiForCausalLM",
+    "Phi3ForCausalLM",
+    "Qwen2ForCausalLM",
+    "Qwen3ForCausalLM",
+    "SmolLM3ForCausalLM",
+)
+"""Classes of decoders of text that the builder has and that are compared with PyTorch here."""
+
+
+def is_installed() -> bool:
+    return find_spec("onnxruntime_genai") is not None
+
+
+def covers(folder: ModelFolder) -> bool:
+    """Whether the builder knows the class that saved a model."""
+    return folder.architecture in ARCHITECTURES and not folder.remote_code
+
+
+def fit_inputs(inputs: tuple[InputSection, ...]) -> tuple[InputSection, ...]:
+    """The inputs that the builder's graph has: positions follow from the mask, which says how long a text is."""
+    kept = (entry for entry in inputs if entry.name != "position_ids")
+    return tuple(
+        replace(entry, values="random", low=1, high=1) if entry.name == "attention_mask" else entry for entry in kept
+    )
+
+
+def build(folder: Path, section: ExportSection, work: Path) -> tuple[Any, Path | None]:
+    """The decoder as an ONNX model in float32; one that is large has its weights in the file that is returned."""
+    from winml.modelkit.graph import files
+
+    create_model, config_of = _import()
+    said = io.StringIO()
+    with ScratchFolder("winml-genai-") as scratch:
+        output = work
+        options = {
+            "hf_details": {"extra_kwargs": {}, "hf_name": str(folder), "hf_config": config_of(folder)},
+            "hf_token": False,
+            "hf_remote": False,
+        }
+        try:
+            with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+                create_model(None, str(folder), str(output), "fp32", "cpu", str(scratch / "cache"), **options)
+        except MemoryError:
+            raise
+        except Exception as error:  # whatever its code raises for a model that it does not expect
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise RunFailedError(
+                f"onnxruntime-genai's builder raised {type(error).__name__}: {reason[:300]}",
+                hint="`--exporter transformers` traces the model instead",
+            ) from error
+    path = output / "model.onnx"
+    data = path.with_name(f"{path.name}.data")
+    is_large = data.is_file() and data.stat().st_size > LARGE_BYTES
+    model = files.load(path, weights=not is_large)
+    _name_axes(model, section)
+    return model, data if is_large else None
+
+
+def _import() -> tuple[Any, Any]:
+    if not is_installed():
+        raise UnavailableError("building by onnxruntime-genai needs the package", hint=INSTALL)
+    import transformers
+    from onnxruntime_genai.models import builder
+    from onnxruntime_genai.models.builders import base
+
+    # The tokenizer is copied with the other files of the processor, and a folder may have none.
+    base.Model.save_processing = _do_nothing
+    return builder.create_model, transformers.AutoConfig.from_pretrained
+
+
+def _do_nothing(*_: object, **__: object) -> None:
+    return None
+
+
+def _name_axes(model: Any, section: ExportSection) -> None:
+    """Write the shapes of the section over those of the builder, which leaves the size of a head open."""
+    found = {value.name: value for value in model.graph.input}
+    wanted = {entry.name: entry.shape for entry in section.inputs}
+    if set(found) != set(wanted):
+        different = sorted(set(found) ^ set(wanted))
+        raise RequestError(
+            f"onnxruntime-genai's builder made other inputs than expected: `{different[0]}`",
+            hint="`--exporter transformers` traces the model instead",
+        )
+    for name, shape in wanted.items():
+        for dim, axis in zip(found[name].type.tensor_type.shape.dim, shape, strict=True):
+            if isinstance(axis, int):
+                dim.dim_value = axis
+            else:
+                dim.dim_param = axis
+    heads = {value.name: value for value in model.graph.output}
+    for name, shape in wanted.items():
+        present = heads.get(name.replace("past_key_values.", "present."))
+        if present is not None:
+            present.type.tensor_type.shape.dim[3].dim_value = shape[3]
+    outputs = {"batch_size": "batch", "sequence_length": "decoder_sequence", "total_sequence_length": "total"}
+    for value in model.graph.output:
+        for dim in value.type.tensor_type.shape.dim:
+            dim.dim_param = outputs.get(dim.dim_param, dim.dim_param) if dim.dim_param else dim.dim_param

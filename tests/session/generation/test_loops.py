@@ -1,0 +1,84 @@
+"""Both programs continue texts alike: with a cache in place and a growing one, alone and in a batch, padded or not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.decoder_zoo import VOCABULARY, decoder_folder
+
+from winml.modelkit.core.target import Target
+from winml.modelkit.session.generation.generator import Ids, generate
+from winml.modelkit.session.generation.measure import make_prompt
+from winml.modelkit.session.generation.ort_loop import OrtGenerator
+
+CPU = Target("cpu", "cpu")
+NEW = 12
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["in place", "growing"])
+def decoder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> OrtGenerator:
+    folder = decoder_folder(tmp_path_factory.mktemp("decoder"), in_place=request.param, seed=11)
+    return OrtGenerator(folder, target=CPU)
+
+
+def _without_past(decoder: OrtGenerator, text: Ids) -> Ids:
+    """The tokens that follow when the whole text is run again for every one of them."""
+    found = []
+    for _ in range(NEW):
+        token = decoder.score(text)[:, -1].argmax(axis=-1)[:, None]
+        found.append(token)
+        text = np.concatenate([text, token], axis=1)
+    return np.concatenate(found, axis=1)
+
+
+def _prompts(batch: int, length: int, seed: int = 0) -> Ids:
+    return np.random.default_rng(seed).integers(0, VOCABULARY, (batch, length), np.int64)
+
+
+def test_steps_with_a_past_give_the_tokens_that_the_whole_text_gives(decoder: OrtGenerator) -> None:
+    prompt = _prompts(1, 7)
+    tokens = generate(decoder, prompt, new_tokens=NEW, ends=())
+    assert tokens.tolist() == _without_past(decoder, prompt).tolist()
+    assert len(set(tokens[0].tolist())) > 2, "a text of one token would hide a step that reads the wrong one"
+
+
+def test_sequences_of_a_batch_do_not_see_each_other(decoder: OrtGenerator) -> None:
+    prompts = _prompts(3, 6)
+    together = generate(decoder, prompts, new_tokens=NEW, ends=())
+    alone = [generate(decoder, prompts[row : row + 1], new_tokens=NEW, ends=())[0].tolist() for row in range(3)]
+    assert together.tolist() == alone
+
+
+def test_padding_on_the_left_changes_nothing(decoder: OrtGenerator) -> None:
+    prompts = _prompts(2, 6)
+    mask = np.array([[0, 0, 1, 1, 1, 1], [1] * 6])
+    together = generate(decoder, prompts, mask, new_tokens=NEW, ends=())
+    alone = generate(decoder, prompts[:1, 2:], new_tokens=NEW, ends=())
+    assert together[0].tolist() == alone[0].tolist()
+
+
+def test_tokens_that_were_returned_stay_as_they_were(decoder: OrtGenerator) -> None:
+    decoder.start(_prompts(1, 4), new_tokens=NEW)
+    kept = [decoder.next() for _ in range(NEW)]
+    assert [token.tolist() for token in kept] == generate(decoder, _prompts(1, 4), new_tokens=NEW, ends=()).T.tolist()
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+def test_onnxruntime_genai_gives_the_same_tokens(in_place: bool, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime_genai")
+    from winml.modelkit.session.generation.genai_loop import GenaiGenerator
+
+    folder = decoder_folder(tmp_path, in_place=in_place, seed=11)
+    prompts = _prompts(2, 6)
+    with OrtGenerator(folder, target=CPU) as ours, GenaiGenerator(folder, target=CPU) as theirs:
+        found = [generate(one, prompts, new_tokens=NEW, ends=()).tolist() for one in (ours, theirs)]
+    assert found[0] == found[1]
+
+
+def test_a_prompt_is_the_same_for_the_same_seed(decoder: OrtGenerator) -> None:
+    first, again, other = (make_prompt(decoder.description, batch=2, length=9, seed=seed) for seed in (1, 1, 2))
+    assert first.shape == (2, 9)
+    assert first.tolist() == again.tolist() != other.tolist()
+    assert first.max() < VOCABULARY
