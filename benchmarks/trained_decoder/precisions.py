@@ -3,8 +3,8 @@
     python benchmarks/trained_decoder/train.py FOLDER
     python benchmarks/trained_decoder/precisions.py FOLDER -o WORK
 
-Steps are the program as users run it. Tokens per second are judged against fp32 by `winml compare`, token by token in one
-process. Writes `benchmarks/results/trained_decoder.json`.
+Steps are the program as users run it. Tokens per second are judged against fp32 by `winml compare`, token by token in
+one process. Writes `benchmarks/results/trained_decoder.json`.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ def build(name: str, source: Path, work: Path) -> tuple[Path, int]:
 def estimates(judged: dict[str, Any]) -> dict[str, Any]:
     """Metrics of an evaluation by name, with their intervals."""
     found: dict[str, Any] = {}
-    for where in (judged, judged.get("comparison") or {}):
-        for entry in where.get("metrics") or []:
-            found[entry["name"]] = {key: entry[key] for key in ("value", "low", "high") if key in entry}
+    for where in (judged.get("metrics"), (judged.get("comparison") or {}).get("metrics")):
+        for name, entry in (where or {}).items():
+            found[name] = {"value": entry["value"], **(entry.get("interval") or {})}
     return found
 
 

@@ -76,13 +76,13 @@ class OrtGenerator:
 
     def score_parts(self, ids: Ids, *, part: int) -> Iterator[Logits]:
         """The logits after every token of one text (tokens), for `part` tokens at a time: long texts have gigabytes."""
-        text = ids[None]
+        text = ids[None].astype(np.int64)
         check_prompt(text, None, new_tokens=1, context_length=self.context_length + 1)
         first = text[:, :part]
         run = self._begin(first, np.ones_like(first), text.shape[1] - first.shape[1])
         yield run.score()[0]
         for start in range(part, text.shape[1], part):
-            yield run.extend(text[:, start : start + part])[0]
+            yield run.extend(text[:, start : start + part], start)[0]
 
     def _begin(self, ids: Ids, mask: Ids, new_tokens: int) -> _Run:
         self._run = None
@@ -158,14 +158,20 @@ class _Run:
         assert self._prompt_logits is not None
         return self._prompt_logits
 
+    def extend(self, ids: Ids, done: int) -> Logits:
+        """The logits after further tokens of one text (1, tokens) without padding, of which `done` have run."""
+        self._take_past()
+        self.binding.bind_output("logits")  # its shape is that of the run before
+        places = np.arange(done + ids.shape[1])[None]
+        return self._run_prompt(ids, np.ones_like(places), places[:, done:]).copy()
+
     def _prompt(self, new_tokens: int) -> Logits:
         raise NotImplementedError
 
-    def _step(self) -> None:
-        raise NotImplementedError
+    def _take_past(self) -> None:
+        """Have the next run read what the last one wrote."""
 
-    def extend(self, ids: Ids) -> Logits:
-        """The logits after further tokens (batch, tokens) that are given, without padding; not between steps."""
+    def _step(self) -> None:
         raise NotImplementedError
 
     def _last_places(self) -> Ids:
@@ -235,13 +241,6 @@ class _InPlace(_Run):
         self._bind("attention_mask", self._text_mask)
         self._call()
 
-    def extend(self, ids: Ids) -> Logits:
-        positions = self.lengths[:, None] + np.arange(ids.shape[1])
-        self.lengths = self.lengths + ids.shape[1]
-        mask = (np.arange(int(self.lengths.max()))[None] < self.lengths[:, None]).astype(np.int64)
-        self.binding.bind_output("logits")  # its shape is that of the run before
-        return self._run_prompt(ids, mask, positions)
-
     def score(self) -> Logits:
         found = super().score()
         placed = np.zeros((*self.ids.shape, found.shape[-1]), found.dtype)
@@ -268,25 +267,17 @@ class _Growing(_Run):
     def _last_places(self) -> Ids:
         return np.full(len(self.ids), self.ids.shape[1] - 1)
 
-    def _step(self) -> None:
+    def _take_past(self) -> None:
         for (past, present), value in zip(self.owner.pairs, self.binding.get_outputs()[1:], strict=True):
             self.binding.bind_ortvalue_input(past, value)
             self.binding.bind_output(present)
+
+    def _step(self) -> None:
+        self._take_past()
         self._positions += 1
         self._text_mask = np.ascontiguousarray(self._whole_mask[:, : self.ids.shape[1] + self._steps + 1])
         self._bind("attention_mask", self._text_mask)
         self._call()
-
-    def extend(self, ids: Ids) -> Logits:
-        made = self.binding.get_outputs()[1:]
-        self.binding.bind_output("logits")  # its shape is that of the run before
-        for (past, present), value in zip(self.owner.pairs, made, strict=True):
-            self.binding.bind_ortvalue_input(past, value)
-            self.binding.bind_output(present)
-        self.mask = np.concatenate([self.mask, np.ones_like(ids)], axis=1)
-        positions = self._positions[:, -1:] + 1 + np.arange(ids.shape[1])
-        self._positions = positions
-        return self._run_prompt(ids, self.mask, positions)
 
 
 def _take_likeliest(logits: Logits, tokens: Ids) -> None:
