@@ -64,7 +64,7 @@ def build(name: str, source: Path, work: Path) -> tuple[Path, int]:
 def estimates(judged: dict[str, Any]) -> dict[str, Any]:
     """Metrics of an evaluation by name, with their intervals."""
     found: dict[str, Any] = {}
-    for where in (judged.get("metrics"), (judged.get("comparison") or {}).get("metrics")):
+    for where in (judged.get("metrics"), judged.get("comparison")):
         for name, entry in (where or {}).items():
             found[name] = {"value": entry["value"], **(entry.get("interval") or {})}
     return found
