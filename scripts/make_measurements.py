@@ -206,6 +206,79 @@ def walk() -> str:
     return f"{_table(head, rows)}\n\n{versions}; the NPU is simulated. Values: {_link(path)}."
 
 
+def _estimate(entry: dict[str, Any] | None, digits: int = 4) -> str:
+    """A value with its interval."""
+    if entry is None:
+        return "not known"
+    if "low" not in entry:
+        return f"{entry['value']:.{digits}f}"
+    return f"{entry['value']:.{digits}f} ({entry['low']:.{digits}f} … {entry['high']:.{digits}f})"
+
+
+def trained_decoder() -> str:
+    """A build in a row: size, what it costs, and its speed by verdict."""
+    found = json.loads((BENCHMARKS / "results" / "trained_decoder.json").read_text(encoding="utf-8"))
+    rows = [
+        "| build | KiB | perplexity | to fp32's | divergence (nats) | sums solved | time for a token to fp32's |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for name, row in found["rows"].items():
+        judged, sums, verdict = row["perplexity"], row["sums"]["exact_match"], row.get("verdict")
+        ratio, lost = judged.get("perplexity_ratio"), judged.get("kl_divergence")
+        speed = "1"
+        if verdict is not None:
+            low, high = (1 - value / 100 for value in reversed(verdict["interval_pct"]))
+            speed = f"{1 - verdict['gain_pct'] / 100:.2f} ({low:.2f} … {high:.2f})"
+        costs = "1 | 0" if ratio is None else f"{_estimate(ratio)} | {_estimate(lost)}"
+        solved = f"{100 * sums['value']:.1f} % ({100 * sums['low']:.1f} … {100 * sums['high']:.1f})"
+        size = row["bytes"] / 1024
+        rows.append(f"| {name} | {size:.0f} | {_estimate(judged['perplexity'], 3)} | {costs} | {solved} | {speed} |")
+    machine = found["machine"]
+    return "\n".join([*rows, "", f"{machine['cores']} cores of {machine['processor']}. Again: `{found['command']}`."])
+
+
+def generation_families() -> str:
+    """A family in a row: tokens against PyTorch, what precisions cost, and the NPU."""
+    found = json.loads((BENCHMARKS / "results" / "generation_families.json").read_text(encoding="utf-8"))["families"]
+    rows = [
+        "| family | exporter | tokens as PyTorch's | equal tokens at fp16, dynamic, int4 | perplexity to fp32's | "
+        "nodes on the simulated NPU |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for name, row in found.items():
+        if "refused" in row:
+            rows.append(f"| {name} | refused: {row['refused'][:80]} | | | | |")
+            continue
+        tokens, precisions = row["tokens"], row.get("precisions", {})
+        equal = f"{tokens['equal']} of {tokens['prompts'] * tokens['tokens']}"
+        shares = [_value(one.get("equal_tokens")) for one in precisions.values()]
+        ratios = [_value(one.get("perplexity_ratio")) for one in precisions.values()]
+        rows.append(
+            f"| {name} | {row['exporter']} | {equal} | {', '.join(shares) or 'not asked'} | "
+            f"{', '.join(ratios) or 'not asked'} | {_placed(row['npu'])} |"
+        )
+    return "\n".join(rows)
+
+
+def _value(entry: dict[str, Any] | None) -> str:
+    return "refused" if entry is None else f"{entry['value']:.3f}"
+
+
+def _placed(npu: dict[str, Any] | None) -> str:
+    """How many nodes of every part are on the NPU, and the operators that are not."""
+    if npu is None:
+        return "not asked"
+    if "refused" in npu:
+        return f"refused: {npu['refused'][:80]}"
+    said = []
+    for part, one in npu.items():
+        nodes = one["nodes"] or {}
+        left = ", ".join(f"{count} {name}" for name, count in (one["on_cpu"] or {}).items())
+        placed = f"{part} {nodes.get('QNNExecutionProvider', 0)} of {sum(nodes.values())}"
+        said.append(f"{placed} (on the CPU: {left})" if left else placed)
+    return ", ".join(said)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "verdicts": verdicts,
     "search": search,
@@ -215,6 +288,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "catalog": catalog,
     "recipes": recipes,
     "walk": walk,
+    "trained_decoder": trained_decoder,
+    "generation_families": generation_families,
 }
 """Tables of results that have a form of their own; any other name is a file in `benchmarks/results`."""
 

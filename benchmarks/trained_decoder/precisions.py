@@ -110,7 +110,7 @@ def summarize(row: dict[str, Any]) -> dict[str, Any]:
     """What the table shows of a build."""
     kept = {"bytes": row["bytes"], "perplexity": estimates(row["perplexity"]), "sums": estimates(row["sums"])}
     if "speed" in row:
-        kept["verdict"] = row["speed"]["verdict"]
+        kept["verdict"] = row["speed"]["candidates"][0]["verdict"]
     return kept
 
 

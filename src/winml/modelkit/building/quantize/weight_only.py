@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from onnx import ModelProto
+from onnx import ModelProto, helper
 from onnxruntime.quantization.matmul_nbits_quantizer import (
     HQQWeightOnlyQuantConfig,
     KQuantWeightOnlyQuantConfig,
@@ -16,6 +16,7 @@ from winml.modelkit.building.quantize.library import wrap_errors
 from winml.modelkit.building.quantize.select import NodeSelection, find_untouched, inputs_by_node, select
 from winml.modelkit.core.config import QuantizeSection
 from winml.modelkit.core.errors import RequestError
+from winml.modelkit.graph import walk
 
 OPSET = 1
 """MatMulNBits is in ONNX Runtime's own domain, so that any opset will do."""
@@ -52,6 +53,15 @@ def _algorithm(section: QuantizeSection) -> WeightOnlyQuantConfig | None:
     return KQuantWeightOnlyQuantConfig() if section.block_method == "k_quant" else None
 
 
+def _set_compute(model: ModelProto, section: QuantizeSection, names: Collection[str]) -> None:
+    """Say on every new node what it multiplies in: not every method of the library passes it on."""
+    level = _ACCURACY_LEVELS.get(section.block_compute or "")
+    for node in walk.nodes(model):
+        is_new = node.op_type == "MatMulNBits" and node.name not in names
+        if is_new and level is not None and not any(a.name == "accuracy_level" for a in node.attribute):
+            node.attribute.append(helper.make_attribute("accuracy_level", level))
+
+
 def choose(model: ModelProto, section: QuantizeSection, types: Mapping[str, int]) -> NodeSelection:
     """The nodes to quantize."""
     return select(model, section, _ABLE, bodies=True)
@@ -72,4 +82,5 @@ def quantize(model: ModelProto, section: QuantizeSection, selection: NodeSelecti
         )
         quantizer.process()
     result: ModelProto = quantizer.model.model
+    _set_compute(result, section, before.keys())
     return result, selection.without(find_untouched(before, result, "it has no constant weight of two dimensions"))
