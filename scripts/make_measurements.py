@@ -217,7 +217,8 @@ def _estimate(entry: dict[str, Any] | None, digits: int = 4) -> str:
 
 def trained_decoder() -> str:
     """A build in a row: size, what it costs, and its speed by verdict."""
-    found = json.loads((BENCHMARKS / "results" / "trained_decoder.json").read_text(encoding="utf-8"))
+    path = BENCHMARKS / "results" / "trained_decoder.json"
+    found = json.loads(path.read_text(encoding="utf-8"))
     rows = [
         "| build | KiB | perplexity | to fp32's | divergence (nats) | sums solved | time for a token to fp32's |",
         "| --- | --- | --- | --- | --- | --- | --- |",
@@ -234,12 +235,14 @@ def trained_decoder() -> str:
         size = row["bytes"] / 1024
         rows.append(f"| {name} | {size:.0f} | {_estimate(judged['perplexity'], 3)} | {costs} | {solved} | {speed} |")
     machine = found["machine"]
-    return "\n".join([*rows, "", f"{machine['cores']} cores of {machine['processor']}. Again: `{found['command']}`."])
+    end = f"{machine['cores']} cores of {machine['processor']}. Again: `{found['command']}`. Values: {_link(path)}."
+    return "\n".join([*rows, "", end])
 
 
 def generation_families() -> str:
     """A family in a row: tokens against PyTorch, what precisions cost, and the NPU."""
-    found = json.loads((BENCHMARKS / "results" / "generation_families.json").read_text(encoding="utf-8"))["families"]
+    path = BENCHMARKS / "results" / "generation_families.json"
+    found = json.loads(path.read_text(encoding="utf-8"))["families"]
     rows = [
         "| family | exporter | tokens as PyTorch's | equal tokens at fp16, dynamic, int4 | perplexity to fp32's | "
         "nodes on the simulated NPU |",
@@ -257,7 +260,7 @@ def generation_families() -> str:
             f"| {name} | {row['exporter']} | {equal} | {', '.join(shares) or 'not asked'} | "
             f"{', '.join(ratios) or 'not asked'} | {_placed(row['npu'])} |"
         )
-    return "\n".join(rows)
+    return "\n".join([*rows, "", f"Values: {_link(path)}."])
 
 
 def _value(entry: dict[str, Any] | None) -> str:
