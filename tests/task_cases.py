@@ -15,6 +15,7 @@ import numpy as np
 from onnx import ModelProto
 
 import data_zoo
+import generation_zoo
 import model_zoo
 from data_zoo import IDS
 from task_zoo import Case, answerer, embedder, table, with_values
@@ -478,6 +479,76 @@ def _zero_shot_detection(folder: Path) -> Case:
     return Case(_save(model, folder), data_zoo.jsonl(folder / "data.jsonl", rows), {"map": half, "map_50": half})
 
 
+def _perplexity(folder: Path) -> Case:
+    """Texts of which two are longer than the 32 tokens that the decoder takes."""
+    table = generation_zoo.random_table()
+    texts = ["who wrote it", "ada did .", "good film , bad film .", "it did it", "dull , dull", "ada , who", "film"]
+    texts += ["good bad dull " * 15, "who did it " * 12]
+    losses, count, size, right = 0.0, 0, 0, 0
+    for text in texts:
+        ids = [IDS["[CLS]"], *(IDS[word] for word in text.split())]
+        done = 1
+        for start in range(0, len(ids), 16):  # windows lie half of the context apart
+            window = ids[start : start + 32]
+            found = generation_zoo.losses(table, window)[done - start - 1 :]
+            losses, done = losses + sum(found), start + len(window)
+            right += generation_zoo.hits(table, window, len(found))
+            if done >= len(ids):
+                break
+        count, size = count + len(ids) - 1, size + len(text.encode())
+    bits = losses / math.log(2)
+    found = {
+        "perplexity": math.exp(losses / count),
+        "bits_per_token": bits / count,
+        "bits_per_byte": bits / size,
+        "next_token_accuracy": right / count,
+    }
+    model = generation_zoo.decoder(folder / "model", table)
+    return Case(model, data_zoo.jsonl(folder / "data.jsonl", [{"text": text} for text in texts]), found)
+
+
+_SAID, _LENGTH = "wrote it did ada", len("wroteitdidada")
+
+
+def _answers(folder: Path, prompt: str) -> tuple[Path, dict[str, float]]:
+    """Eight prompts, of which two have an answer that nobody gives: as long, without a letter in common."""
+    rows = [{prompt: "who", "label": _SAID if number < 6 else ", , , ,"} for number in range(8)]
+    orders = [(_LENGTH + 1 - order, max(5 - order, 0)) for order in range(1, 7)]
+    recall = sum(6 * mine / (6 * mine + 2 * theirs) for mine, theirs in orders) / 6
+    precision = (4 * 0.75 + 2) / 6  # runs that are longer than the right text do not count
+    chrf = 5 * precision * recall / (4 * precision + recall)
+    return data_zoo.jsonl(folder / "data.jsonl", rows), {
+        "exact_match": 0.75, "rouge_l": 0.75, "chrf": chrf, "bleu": 0.75,
+    }  # fmt: skip
+
+
+def _text_generation(folder: Path) -> Case:
+    table = generation_zoo.chain(who="wrote", wrote="it", it="did", did="ada", ada="[SEP]")
+    data, found = _answers(folder, "prompt")
+    return Case(generation_zoo.decoder(folder / "model", table, drift=0.0), data, found)
+
+
+def _translation(folder: Path) -> Case:
+    """`good` is `bad` in the other language; two texts have another translation."""
+    said = {"good": "wrote", "bad": "it", "film": "did", "dull": "ada"}
+    data, found = _answers(folder, "text")
+    rows = [{**json.loads(line), "text": "good bad film dull"} for line in data.read_text("utf-8").splitlines()]
+    data_zoo.jsonl(data, rows)
+    return Case(generation_zoo.pair(folder / "model", said), data, {name: found[name] for name in ("bleu", "chrf")})
+
+
+def _summarization(folder: Path) -> Case:
+    made = _translation(folder)
+    rows = [json.loads(line) for line in Path(made.data).read_text("utf-8").splitlines()]
+    data = data_zoo.jsonl(folder / "data.jsonl", [{"document": row["text"], "summary": row["label"]} for row in rows])
+    return Case(made.model, data, {"rouge_l": 0.75, "chrf": made.metrics["chrf"]})
+
+
+def _text_to_text(folder: Path) -> Case:
+    made = _translation(folder)
+    return Case(made.model, made.data, {"exact_match": 0.75, "rouge_l": 0.75, **made.metrics})
+
+
 CASES: dict[str, Callable[[Path], Case]] = {
     "zero-shot-object-detection": _zero_shot_detection,
     "audio-classification": _audio_classification,
@@ -499,4 +570,9 @@ CASES: dict[str, Callable[[Path], Case]] = {
     "keypoint-detection": _keypoint_detection,
     "document-question-answering": _document_question_answering,
     "visual-question-answering": _visual_question_answering,
+    "perplexity": _perplexity,
+    "text-generation": _text_generation,
+    "translation": _translation,
+    "summarization": _summarization,
+    "text2text-generation": _text_to_text,
 }

@@ -90,8 +90,9 @@ def compare(folder: str, base: str, work: Path) -> dict[str, Any]:
 def find_metrics(judged: dict[str, Any]) -> dict[str, Any]:
     """Values with their intervals, wherever a result has them."""
     found: dict[str, Any] = {}
-    for entry in judged.get("metrics", []) if isinstance(judged.get("metrics"), list) else []:
-        found[entry["name"]] = {key: entry.get(key) for key in ("value", "low", "high")}
+    for where in (judged.get("metrics"), judged.get("comparison")):
+        for name, entry in (where or {}).items():
+            found[name] = {"value": entry["value"], **(entry.get("interval") or {})}
     return found
 
 

@@ -219,6 +219,8 @@ def evaluate(
     output_name: str | None = None,
     task_options: Mapping[str, str | float] | None = None,
     state: Mapping[str, str] | None = None,
+    runtime: Literal["genai", "onnxruntime"] | None = None,
+    new_tokens: int | None = None,
     metric: str | Callable[..., Any] | None = None,
     min_metric: float | None = None,
     max_metric: float | None = None,
@@ -237,12 +239,14 @@ def evaluate(
     """Measure the accuracy of a model on the target itself, alone or against a reference.
 
     `metric` is the name of one of the task's, a function `score(outputs, sample)` of your own, or `FILE.py:NAME`.
-    `min_metric`, `max_metric`, `max_drop` and `min_agreement` raise `CheckFailed` when they are not met.
+    `min_metric`, `max_metric`, `max_drop` and `min_agreement` raise `CheckFailed` when they are not met. Folders that
+    generate text take `runtime` and `new_tokens`.
     """
-    at_least(1, threads=threads)
+    at_least(1, threads=threads, new_tokens=new_tokens)
     at_least(0, max_drop=max_drop)
     more_than_zero(timeout=timeout)
     one_of(("interval", "value"), judge=judge)
+    one_of(("genai", "onnxruntime"), runtime=runtime)
     needs(data, "data", samples=samples, columns=columns, processor=processor, length=length)
     with calling(on_event, progress, EvaluateProgress) as call:
         from winml.modelkit.evaluation.custom_metric import load_metric, make_metric, names_file
@@ -265,6 +269,8 @@ def evaluate(
             custom=custom,
             task_options={name: str(value) for name, value in (task_options or {}).items()},
             state=dict(state or {}),
+            runtime=runtime,
+            new_tokens=new_tokens,
             output=output_name,
             threads=threads,
             ep_options=options_of(ep_options),

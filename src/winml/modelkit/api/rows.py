@@ -118,6 +118,9 @@ def _evaluate(result: EvalResult) -> Iterable[Row]:
             "drop_low": drop_low,
             "drop_high": drop_high,
         }
+    for name, found in (result.comparison or {}).items():
+        low, high = _ends(found.interval)
+        yield {"metric": name, "value": found.value, "low": low, "high": high, "samples": found.n}
 
 
 def _search(result: SearchResult) -> Iterable[Row]:

@@ -143,8 +143,8 @@ def after_eval(result: EvalResult, named: str, data: str | None) -> str:
     reference = result.reference
     if reference is not None and reference.model != result.model:
         return f"winml compare {shell_word(reference.model)} {shell_word(result.model)} --target {result.target}"
-    # A search takes neither a custom metric nor options of a task.
-    more = result.custom_metric or result.task_options or result.state
+    # A search takes neither a custom metric nor options of a task, nor a folder that is built already.
+    more = result.custom_metric or result.task_options or result.state or result.generation
     if reference is not None or result.simulated or more or (data is None and named != "--sample"):
         return f"winml perf {named} --target {result.target}"
     labelled = "" if data is None else f" --data {shell_word(data)} --task {result.task}"

@@ -140,6 +140,10 @@ _ROWS = (
         ("ForConditionalGeneration", "ForTextToText", "MTModel"),
         "AutoModelForSeq2SeqLM",
     ),
+    # Models of the same classes, which are used in another way.
+    TaskRow("perplexity", "text", "how likely it is", (), "AutoModelForCausalLM"),
+    TaskRow("translation", "text", "the text in another language", (), "AutoModelForSeq2SeqLM"),
+    TaskRow("summarization", "text", "the text in short", (), "AutoModelForSeq2SeqLM"),
     TaskRow("image-to-text", "an image", "text", ("VisionEncoderDecoderModel",), "VisionEncoderDecoderModel"),
     TaskRow("image-text-to-text", "an image and text", "text", ("ForVisionText2Text",), "AutoModelForImageTextToText"),
     TaskRow(

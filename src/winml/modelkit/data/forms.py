@@ -7,6 +7,7 @@ from collections.abc import Callable
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.data.audio_rows import by_spoken
 from winml.modelkit.data.image_rows import by_depth, by_points, by_segments, by_target
+from winml.modelkit.data.prompt_rows import by_options, by_passage, by_prompt
 from winml.modelkit.data.row_plans import Columns, RowPlan, plan_for
 from winml.modelkit.data.samples import Form, SampleRequest
 from winml.modelkit.data.series import by_series
@@ -25,6 +26,9 @@ PLANS: dict[Form, Callable[[SampleRequest, Columns], RowPlan]] = {
     "spoken": by_spoken,
     "document": by_document,
     "asked": by_asked,
+    "passage": by_passage,
+    "prompt": by_prompt,
+    "options": by_options,
 }
 
 

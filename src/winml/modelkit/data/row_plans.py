@@ -33,6 +33,7 @@ ROLES: dict[str, tuple[str, ...]] = {
     "image": ("image", "image_path", "file", "path"),
     "audio": ("audio", "audio_path", "file", "path"),
     "video": ("video", "video_path", "frames", "file", "path"),
+    "prompt": ("prompt", "text", "input", "question", "source", "document"),
     "choices": ("choices", "endings", "options"),
     "query": ("query", "question"),
     "passages": ("passages", "documents"),
@@ -58,6 +59,7 @@ LABELS: dict[Form, tuple[str, ...]] = {
     "segments": ("segments", "mask", "label"),
     "spoken": ("audio", "audio_path", "label"),
     "series": ("label", "future_values", "target", "targets"),
+    "prompt": ("label", "answers", "answer", "completion", "target", "summary", "translation", "expected"),
 }
 """Forms whose label has other usual names."""
 

@@ -13,7 +13,8 @@ from winml.modelkit.graph.inputs import Arrays, Input
 
 Form = Literal[
     "joined", "apart", "question", "words", "speech", "mask", "prompts", "gaps", "choices", "passages", "retrieval",
-    "depth", "target", "points", "segments", "keypoints", "series", "spoken", "document", "asked",
+    "depth", "target", "points", "segments", "keypoints", "series", "spoken", "document", "asked", "passage",
+    "prompt", "options",
 ]  # fmt: skip
 """What a sample is made of.
 
@@ -24,7 +25,9 @@ with words left out; `choices`: a text with its possible continuations; `passage
 `retrieval`: questions, and the texts that they are looked for in; `depth`: an image with its depth map; `target`: an
 image with the one that it should become; `points`: an image with points on an object and its mask; `segments`: an image
 with a mask of every object; `keypoints`: a person in an image; `series`: values over time; `spoken`: a text with a
-recording; `document`: a question with the words of a page; `asked`: an image with a question.
+recording; `document`: a question with the words of a page; `asked`: an image with a question. For models that generate,
+texts as they are, in `about`: `passage`: a text; `prompt`: a text to continue or to answer; `options`: a text with its
+possible continuations.
 """
 
 Spans = tuple[tuple[int, int] | None, ...]

@@ -160,7 +160,19 @@ def _longest(settings: dict[str, Any]) -> int | None:
     return int(value) if isinstance(value, int | float) and 0 < value < 1 << 20 else None
 
 
-def _load_tokenizer(path: Path) -> Any:
+def find_tokenizer(folder: Path | None) -> Path:
+    """The tokenizer.json of a model; an error says where it is looked for."""
+    path = processor.find(folder, TOKENIZER)
+    if path is None:
+        where = f" in `{folder}`" if folder else ""
+        raise DataError(
+            f"texts need the model's tokenizer, but there is no {TOKENIZER}{where}",
+            hint=f"put {TOKENIZER} beside the model or name its folder with `--processor DIR`",
+        )
+    return path
+
+
+def load_tokenizer(path: Path) -> Any:
     tokenizers = extra("tokenizers", name="text", what="reading texts")
     try:
         return tokenizers.Tokenizer.from_file(str(path))
@@ -171,16 +183,10 @@ def _load_tokenizer(path: Path) -> Any:
 def text_encoder(wanted: SampleRequest, *, split: bool = False) -> TextEncoder:
     """The encoder for a model, by the tokenizer beside it; `split` for texts that come as words."""
     inputs = tuple(wanted.inputs)
-    path = processor.find(wanted.folder, TOKENIZER)
-    if path is None:
-        where = f" in `{wanted.folder}`" if wanted.folder else ""
-        raise DataError(
-            f"texts need the model's tokenizer, but there is no {TOKENIZER}{where}",
-            hint=f"put {TOKENIZER} beside the model or name its folder with `--processor DIR`",
-        )
+    path = find_tokenizer(wanted.folder)
     beside = processor.find(wanted.folder, SETTINGS)
     settings = processor.read_object(beside) if beside else {}
-    tokenizer = _load_tokenizer(path)
+    tokenizer = load_tokenizer(path)
     if split and hasattr(tokenizer.pre_tokenizer, "add_prefix_space"):
         # A space is part of a word to byte-level tokenizers; words of a list come without.
         tokenizer.pre_tokenizer.add_prefix_space = True

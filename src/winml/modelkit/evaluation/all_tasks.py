@@ -41,6 +41,7 @@ from winml.modelkit.evaluation import (
     visual_question_answering,
     zero_shot,
 )
+from winml.modelkit.evaluation.generation import tasks as generation
 from winml.modelkit.evaluation.labels import CONFIG
 from winml.modelkit.evaluation.task import Task
 
@@ -78,8 +79,14 @@ TASKS: dict[str, Task] = {
     "binary-classification": binary_classification.TASK,
     "text-recognition": text_recognition.TASK,
     "tabular-classification": tabular_classification.TASK,
+    "perplexity": generation.TASKS["perplexity"],
+    "text-generation": generation.TASKS["text-generation"],
+    "translation": generation.TASKS["translation"],
+    "summarization": generation.TASKS["summarization"],
+    "text2text-generation": generation.TASKS["text2text-generation"],
     "outputs": outputs.TASK,
 }
+"""Models that generate have rows of their own for `multiple-choice` and speech (`generation/tasks.py`)."""
 
 
 _ALL = "docs/evaluate.md lists all tasks, and `outputs` compares any model with a reference"
@@ -101,7 +108,7 @@ def choose_task(name: str | None, section: DataSection, folder: Path | None) -> 
         return outputs.CUSTOM, None
     if name is None and section.source == RANDOM:
         return TASKS["outputs"], None
-    if name in TASKS:  # whatever lies beside the model
+    if name in TASKS and not TASKS[name].generates:  # whatever lies beside the model
         return TASKS[name], None
     own = _own_class(folder)
     if name is None and own is None:
@@ -112,14 +119,14 @@ def choose_task(name: str | None, section: DataSection, folder: Path | None) -> 
     own_task = None if own is None else find_task(own)
     task = name or own_task or ""
     reason = f", because {CONFIG} names `{own}`" if name is None else ""
-    if task in TASKS:
+    if task in TASKS and not TASKS[task].generates:
         return TASKS[task], f"task `{task}`{reason}"
-    if task not in CORE_TASKS and task != own_task:
+    if task not in TASKS and task not in CORE_TASKS and task != own_task:
         known = (*TASKS, *(other for other in CORE_TASKS if other not in TASKS))
         near = near_names(task, known)
         raise RequestError(f"unknown task `{task}`", hint=f"{near} {_ALL}" if near else _ALL)
-    note = (
-        f"task `{task}`{reason}; there is no metric for it here, so that only the outputs are compared with those of a "
-        "reference"
-    )
+    missing = "there is no metric for it here"
+    if task in TASKS:
+        missing = "its metrics are for folders that generate text, with genai_config.json or parts.json"
+    note = f"task `{task}`{reason}; {missing}, so that only the outputs are compared with those of a reference"
     return TASKS["outputs"], note

@@ -98,6 +98,55 @@ def mean_overlap(records: Sequence[Mapping[str, Sequence[float]]]) -> Of:
     return of
 
 
+def bleu(records: Sequence[Sequence[float]]) -> Of:
+    """BLEU of a corpus: the geometric mean of the precisions of 1 to 4 words, less for texts that are too short.
+
+    A record has the hits of each order, then how many there are of each, then both lengths. An order without a hit
+    counts as half a hit, the next one as a quarter (mteval-v13a, as sacrebleu has it).
+    """
+
+    def of(kept: Sequence[int]) -> float | None:
+        *counts, length, right = (math.fsum(column) for column in zip(*(records[i] for i in kept), strict=True))
+        orders = len(counts) // 2
+        hits, wholes = counts[:orders], counts[orders:]
+        if not any(hits) or not all(wholes):
+            return 0.0
+        smooth, logs = 1.0, []
+        for hit, whole in zip(hits, wholes, strict=True):
+            smooth *= 1.0 if hit else 2.0
+            logs.append(math.log(hit / whole if hit else 1.0 / (smooth * whole)))
+        return min(1.0, math.exp(1.0 - right / length)) * math.exp(mean(logs))
+
+    return of
+
+
+BETA_SQUARED = 4.0
+"""Of chrF2: recall counts twice as much as precision."""
+
+
+def chrf(records: Sequence[Sequence[float]]) -> Of:
+    """chrF2 of a corpus: the F-score of the mean precision and recall of 1 to 6 characters.
+
+    A record has, for each order, how many the text has, how many the right one has, and how many they share.
+    """
+
+    def of(kept: Sequence[int]) -> float | None:
+        return character_score([math.fsum(column) for column in zip(*(records[i] for i in kept), strict=True)])
+
+    return of
+
+
+def character_score(counts: Sequence[float]) -> float:
+    """chrF2 of one record, or of the sum of many."""
+    orders = [counts[place : place + 3] for place in range(0, len(counts), 3)]
+    known = [(shared / mine, shared / right) for mine, right, shared in orders if mine and right]
+    if not known:
+        return 0.0
+    precision, recall = (mean(values) for values in zip(*known, strict=True))
+    below = BETA_SQUARED * precision + recall
+    return (1.0 + BETA_SQUARED) * precision * recall / below if below else 0.0
+
+
 def precision(records: Sequence[Any], *, loose: bool) -> Of:
     """COCO's average precision; `loose` for the least overlap alone."""
     ranking, overlaps = Ranking(records), range(1 if loose else len(OVERLAPS))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
+from typing import Any
 
 from winml.modelkit.building.model_argument import ModelArgument, model_argument
+from winml.modelkit.core.build_folder import MODEL, PARTS
 from winml.modelkit.core.config import DEFAULT, RANDOM, DataSection, EvalSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import (
@@ -20,7 +22,8 @@ from winml.modelkit.core.errors import (
     WorkerCrashed,
 )
 from winml.modelkit.core.events import OnEvent, TargetChosen
-from winml.modelkit.core.measurement import Arm
+from winml.modelkit.core.generation import is_decoder_folder, read_decoder_folder
+from winml.modelkit.core.measurement import Arm, SessionSection
 from winml.modelkit.core.values import read
 from winml.modelkit.data import sizes
 from winml.modelkit.ep import options
@@ -29,7 +32,14 @@ from winml.modelkit.ep.targets import Resolved
 from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.evaluation.custom_metric import CustomMetric, score_outputs
 from winml.modelkit.evaluation.distance_report import DistanceReport, DistanceRequest, SavedOutputs
-from winml.modelkit.evaluation.metrics import Metric, check_direction
+from winml.modelkit.evaluation.generation.agreement import (
+    GENERATED,
+    DivergenceReport,
+    DivergenceRequest,
+    compare_losses,
+    compare_tokens,
+)
+from winml.modelkit.evaluation.metrics import Metric, MetricEstimate, check_direction, estimate
 from winml.modelkit.evaluation.report import (
     OutputsComparing,
     Role,
@@ -45,6 +55,7 @@ from winml.modelkit.worker.client import Worker
 from winml.modelkit.worker.scratch import ScratchFolder
 
 PRELOAD = ("winml.modelkit.evaluation.run",)
+PRELOAD_GENERATION = ("winml.modelkit.evaluation.generation.run",)
 CPU = "cpu"
 _STOP_WAIT_S = 5.0
 
@@ -77,14 +88,41 @@ class EvalRequest:
     task_options: dict[str, str] = field(default_factory=dict)
     state: dict[str, str] = field(default_factory=dict)
     """Input -> output that it takes over from the step before."""
+    runtime: str | None = None
+    """The program that runs a model that generates text: `genai` or `onnxruntime`."""
+    new_tokens: int | None = None
+    """Tokens that such a model generates at most for a prompt."""
+
+    @property
+    def generates(self) -> bool:
+        return generates(self.model)
+
+
+def generates(model: str) -> bool:
+    """Whether a model is a folder that generates text: a decoder, or an encoder with a decoder."""
+    try:
+        return is_decoder_folder(Path(model)) or (Path(model) / PARTS).is_file()
+    except (OSError, ValueError):
+        return False  # no name that the system takes
+
+
+def _find_model(argument: str, on_event: OnEvent, trust: Trust) -> ModelArgument:
+    """The model behind an argument; of parts, the file that lists them."""
+    folder = Path(argument)
+    if generates(argument) and not (folder / MODEL).is_file():
+        path = read_decoder_folder(folder).model if is_decoder_folder(folder) else folder / PARTS
+        return ModelArgument(path, SessionSection())
+    return model_argument(argument, on_event, trust=trust)
 
 
 def evaluate(request: EvalRequest, on_event: OnEvent) -> EvalResult:
     """Evaluate; a check that fails is raised."""
-    model = model_argument(request.model, on_event, trust=request.trust.with_typed(request.ep_options))
+    model = _find_model(request.model, on_event, request.trust.with_typed(request.ep_options))
     request, data = _complete_request(request, model.evaluation)
     check_limits(request.judging, request.custom)
-    data = sizes.random_data(data, model.path, given=request.dims)
+    _check_generation(request)
+    if not request.generates:
+        data = sizes.random_data(data, model.path, given=request.dims)
     if data.source != RANDOM:
         data = replace(data, dims={**data.dims, **request.dims})  # of a state, which the data does not hold
     chosen = targets.choose(model.target, request.target, request.ep, request.device)
@@ -94,13 +132,18 @@ def evaluate(request: EvalRequest, on_event: OnEvent) -> EvalResult:
         runs = _Runs(request, data, model, folder, on_event)
         runs.warnings += chosen.notes
         candidate = runs.candidate(resolved)
-        reference, distance = None, None
+        if request.save_outputs is not None and not candidate.report.outputs:
+            runs.warnings.append(f"`--save-outputs` wrote nothing: task `{candidate.report.task}` keeps no outputs")
+        reference, distance, comparison = None, None, None
         if runs.compares and not candidate.report.stopped:
             with _keeping(request.judging, candidate, runs):
                 reference = runs.reference(resolved, candidate.report.task)
                 on_event(OutputsComparing())
-                distance = measure_distance(candidate, reference, keep=request.save_outputs)
-    return _answer(request, candidate, reference, distance, runs.warnings)
+                if candidate.report.outputs:
+                    distance = measure_distance(candidate, reference, keep=request.save_outputs)
+                if request.generates:
+                    comparison = compare_generation(candidate, reference)
+    return _answer(request, candidate, reference, distance, runs.warnings, comparison)
 
 
 @contextlib.contextmanager
@@ -130,6 +173,7 @@ def _answer(
     reference: Side | None,
     distance: DistanceReport | None,
     warnings: list[str],
+    comparison: dict[str, MetricEstimate] | None,
 ) -> EvalResult:
     """The result, or the error that follows from it."""
     stopped = any(side.report.stopped for side in (candidate, reference) if side is not None)
@@ -149,6 +193,7 @@ def _answer(
         kept_in=request.save_outputs,
         custom_metric=None if request.custom is None else request.custom.source,
         task_options=request.task_options,
+        comparison=comparison,
     )
     if stopped:
         raise Interrupted("interrupted; what was evaluated is in the result", result=result)
@@ -195,6 +240,34 @@ def check_limits(judging: Judging, custom: CustomMetric | None) -> None:
         check_direction(known, least=judging.min_metric is not None, most=judging.max_metric is not None)
 
 
+def _check_generation(request: EvalRequest) -> None:
+    """Raise for options that only models of the other kind have."""
+    if not request.generates:
+        given = {"--runtime": request.runtime, "--new-tokens": request.new_tokens}
+        named = next((option for option, value in given.items() if value is not None), None)
+        if named is not None:
+            raise RequestError(
+                f"`{named}` is for folders that generate text, and `{request.model}` is none",
+                hint="such a folder has genai_config.json or parts.json; `winml build -m MODEL -o DIR` makes it",
+            )
+        return
+    if request.custom is not None:
+        raise RequestError("a model that generates text is judged by its tasks, not by a function")
+    if request.state or request.output is not None:
+        option = "--state" if request.state else "--output-name"
+        raise RequestError(f"`{option}` is for models that are run once, and `{request.model}` generates text")
+    if request.judging.min_agreement is not None and request.task not in (None, "perplexity"):
+        raise RequestError(
+            f"`--min-agreement` is about outputs, and task `{request.task}` compares tokens",
+            hint="`--metric equal_tokens --min-metric X` is its limit",
+        )
+    if request.reference is not None and not generates(request.reference):
+        raise RequestError(
+            f"the reference `{request.reference}` does not generate text, but `{request.model}` does",
+            hint="name a folder with genai_config.json or parts.json",
+        )
+
+
 def _check_saving(request: EvalRequest) -> None:
     """Check before anything runs that the outputs can be saved afterwards."""
     if request.save_outputs is None:
@@ -222,6 +295,7 @@ class _Runs:
         self.metric_source = None if request.custom is None else request.custom.source
         self.task_options = request.task_options
         self.warnings: list[str] = []
+        self._operation = "evaluate.generate" if request.generates else "evaluate.run"
 
     def candidate(self, resolved: Resolved) -> Side:
         request = self._request
@@ -246,7 +320,7 @@ class _Runs:
     def _reference(self, resolved: Resolved, task: str, *, same: bool) -> Side:
         """Options of the EP apply to the same target only."""
         name = self._request.reference or self._request.model
-        model = model_argument(name, self._on_event, trust=self._request.trust.with_typed(self._request.ep_options))
+        model = _find_model(name, self._on_event, self._request.trust.with_typed(self._request.ep_options))
         given = {**model.section.ep_options, **self._request.ep_options}
         if given and not same:
             options = ", ".join(f"{k}={v}" for k, v in given.items())
@@ -259,7 +333,8 @@ class _Runs:
         saved = self._folder / role if self.compares or custom is not None else None
         number, runs = (2 if role == "reference" else 1), (2 if self.compares else 1)
         self._on_event(RunStarted(role=role, number=number, runs=runs))
-        with Worker(preload=PRELOAD, python=resolved.installed.python) as worker:
+        preload = PRELOAD_GENERATION if self._request.generates else PRELOAD
+        with Worker(preload=preload, python=resolved.installed.python) as worker:
             what = f"running `{Path(args.arm.model).name}` on {resolved.target}"
             report = self._report(worker, replace(args, save=None if saved is None else str(saved)), what)
         if custom is not None:
@@ -276,7 +351,7 @@ class _Runs:
         try:
             return worker.ask(
                 RunReport,
-                "evaluate.run",
+                self._operation,
                 args,
                 timeout_s=self._request.timeout_s,
                 events=WorkerEvent,
@@ -285,7 +360,7 @@ class _Runs:
             )
         except KeyboardInterrupt:
             try:
-                report = read(RunReport, worker.stop(timeout_s=_STOP_WAIT_S), "evaluate.run")
+                report = read(RunReport, worker.stop(timeout_s=_STOP_WAIT_S), self._operation)
             except ModelkitError as error:
                 # A sample that takes longer than a user waits after Ctrl-C takes the others with it.
                 raise Interrupted("interrupted", details=error.details) from error
@@ -303,8 +378,10 @@ class _Runs:
         request, target = self._request, resolved.target
         threads = request.threads if request.threads is not None else model.section.threads
         given = options.check_options(target, options.with_threads(target, ep_options, threads))
+        # What generates is opened by its folder.
+        path = model.path.parent if request.generates else sizes.openable(model.path, target, self._folder)
         arm = Arm(
-            artifact=str(sizes.openable(model.path, target, self._folder).absolute()),
+            artifact=str(path.absolute()),
             target=target,
             session=replace(model.section, threads=threads, ep_options=given),
         )
@@ -322,6 +399,8 @@ class _Runs:
             custom=request.custom is not None,
             task_options=absolute_options(request.task_options),
             state=request.state,
+            runtime=request.runtime,
+            new_tokens=request.new_tokens,
         )
 
 
@@ -359,3 +438,23 @@ def measure_distance(candidate: Side, reference: Side, *, keep: str | None = Non
     )
     with Worker() as worker:
         return worker.ask(DistanceReport, "evaluate.distance", request, what="comparing outputs")
+
+
+def compare_generation(candidate: Side, reference: Side) -> dict[str, MetricEstimate]:
+    """Numbers about two models that generate text, over the samples that both have."""
+    count = min(len(side.report.predictions) for side in (candidate, reference))
+    mine, theirs = (
+        {name: values[:count] for name, values in side.report.series.items()} for side in (candidate, reference)
+    )
+    series: dict[str, Sequence[Any]] = dict(mine)
+    if GENERATED in mine:
+        series |= compare_tokens(mine[GENERATED], theirs[GENERATED])
+    elif candidate.report.outputs:
+        series |= {"more_loss": compare_losses(mine, theirs), **vars(_ask_divergence(candidate, reference, count))}
+    return {metric.name: estimate(metric, series) for metric in candidate.report.comparison if metric.series in series}
+
+
+def _ask_divergence(candidate: Side, reference: Side, count: int) -> DivergenceReport:
+    asked = DivergenceRequest(candidate=str(candidate.saved), reference=str(reference.saved), samples=count)
+    with Worker() as worker:
+        return worker.ask(DivergenceReport, "evaluate.diverge", asked, what="comparing next tokens")

@@ -38,11 +38,11 @@ MIN_SAMPLES = 8
 """Samples that an interval of a metric of all samples together needs."""
 
 Kind = Literal[
-    "share", "mean", "number", "pearson", "spearman", "ratio", "perplexity", "r2", "mean_iou", "map", "map_50", "pq",
-    "auc", "score", "total",
+    "share", "mean", "number", "pearson", "spearman", "ratio", "rate", "perplexity", "r2", "mean_iou", "map", "map_50",
+    "pq", "auc", "bleu", "chrf", "score", "total",
 ]  # fmt: skip
-"""`mean` is of numbers from 0 to 1, `number` of numbers on a scale of their own: errors, decibels; `score` and `total`
-are what a custom metric gives."""
+"""`mean` is of numbers from 0 to 1, `number` of numbers on a scale of their own: errors, decibels; `ratio` is a part of
+a whole, `rate` so much for each of something: bits per token; `score` and `total` are what a custom metric gives."""
 Series = Mapping[str, Sequence[Any]]
 """What each sample gives, by name: numbers, which are 0 and 1 for a share, or records of classes."""
 Limits = tuple[float, float]
@@ -53,8 +53,10 @@ _CORRELATIONS: dict[str, Callable[[Sequence[float], Sequence[float]], float | No
 }
 
 
-_TOGETHER = ("ratio", "perplexity", "r2", "mean_iou", "map", "map_50", "pq", "auc", "total")
-_OWN_SCALE = ("number", "perplexity", "score", "total")
+_TOGETHER = (
+    "ratio", "rate", "perplexity", "r2", "mean_iou", "map", "map_50", "pq", "auc", "bleu", "chrf", "total",
+)  # fmt: skip
+_OWN_SCALE = ("number", "rate", "perplexity", "score", "total")
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class Metric:
     lower: bool = False
     """Whether less is better."""
     bounds: Limits | None = None
-    """Of a total: the lowest and the highest value that it can have; None where that is unknown."""
+    """The lowest and the highest value that it can have, where its kind does not say; None where that is unknown."""
 
 
 def check_range(metric: Metric, limits: Mapping[str, float | None]) -> None:
@@ -216,7 +218,7 @@ def _of(metric: Metric, series: Series) -> corpus.Of:
         return corpus.total(series[metric.series], metric.name)
     if metric.kind == "auc":
         return corpus.ranked_right(series[metric.series], series[metric.over[0]])
-    if metric.kind == "ratio":
+    if metric.kind in ("ratio", "rate"):
         return corpus.ratio(series[metric.series], [series[name] for name in metric.over])
     if metric.kind == "perplexity":
         return corpus.perplexity(series[metric.series], [series[name] for name in metric.over])
@@ -229,6 +231,8 @@ _OF_RECORDS: dict[str, Callable[[Sequence[Any]], corpus.Of]] = {
     "mean_iou": corpus.mean_overlap,
     "r2": corpus.determination,
     "pq": corpus.panoptic_quality,
+    "bleu": corpus.bleu,
+    "chrf": corpus.chrf,
 }
 
 
@@ -276,7 +280,7 @@ def _together(
 
 
 def _bounds(metric: Metric) -> Limits | None:
-    if metric.kind == "total":
+    if metric.kind == "total" or metric.bounds is not None:
         return metric.bounds
     # More words can be wrong than there are.
     return (0.0, math.inf) if metric.lower else (-math.inf if metric.kind in ("ratio", "r2") else 0.0, 1.0)

@@ -43,6 +43,25 @@ class ModelInput:
 
 
 @dataclass(frozen=True, kw_only=True)
+class GenerationFacts:
+    """How a model that generates text was run."""
+
+    runtime: str
+    """The program that ran the steps, with its version."""
+    reason: str
+    """Why that one."""
+    context_length: int | None
+    """Tokens that the model takes at most; null where its folder does not say."""
+    tokens: int
+    """Tokens that were predicted or generated."""
+    new_tokens: int | None = None
+    """Tokens that were generated at most for a sample."""
+    window: int | None = None
+    """Tokens of a text that are run together; windows of a longer text lie `stride` tokens apart."""
+    stride: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunArguments:
     """What a worker runs over data."""
 
@@ -66,6 +85,9 @@ class RunArguments:
     """Whether the outputs are compared with those of a reference."""
     save: str | None = None
     """Where the outputs are written."""
+    runtime: str | None = None
+    """The program that runs a model that generates text; null takes the best that is there."""
+    new_tokens: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +116,9 @@ class RunReport:
     """Input -> output, of a model that was run over sequences."""
     custom: bool = False
     """Whether the scores are those of a custom metric."""
+    comparison: tuple[Metric, ...] = ()
+    """Numbers about a model and its reference together."""
+    generation: GenerationFacts | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

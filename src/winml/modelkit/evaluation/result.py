@@ -19,7 +19,7 @@ from winml.modelkit.evaluation.checks import Check
 from winml.modelkit.evaluation.corpus import Records
 from winml.modelkit.evaluation.distance_report import DistanceReport, KeptArray, OutputDistance
 from winml.modelkit.evaluation.metrics import Estimate, MetricEstimate, estimate, estimate_drop, share
-from winml.modelkit.evaluation.report import DataFacts, RunReport
+from winml.modelkit.evaluation.report import DataFacts, GenerationFacts, RunReport
 from winml.modelkit.session.notes import dims_notes, fallback_notes, saturation_notes, simulator_notes
 
 
@@ -61,6 +61,8 @@ class EvaluatedModel:
     provider_options: Mapping[str, str]
     fixed_dims: Mapping[str, int]
     environment: Environment
+    generation: GenerationFacts | None = key(omit=True)
+    """How it was run, of a model that generates text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +109,8 @@ class EvalResult(CommandResult, EvaluatedModel):
     round."""
     agreement: Estimate | None
     """The share of samples for which both predict the same."""
+    comparison: Mapping[str, MetricEstimate] | None = key(omit=True)
+    """Numbers about both models, of those that generate text: agreement of their tokens, divergence of the next one."""
     distance: tuple[OutputDistance, ...] | None
     outputs: KeptFile | None
     data: DataFacts
@@ -114,6 +118,10 @@ class EvalResult(CommandResult, EvaluatedModel):
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
     checks: tuple[Check, ...]
+
+    def find_metric(self, name: str) -> MetricEstimate | None:
+        """A metric of the model, or a number about it and its reference."""
+        return self.metrics.get(name) or (self.comparison or {}).get(name)
 
 
 def _scores(report: RunReport) -> Scores:
@@ -154,6 +162,7 @@ def _describe(side: Side) -> EvaluatedModel:
         provider_options=report.provider_options,
         fixed_dims=report.fixed_dims,
         environment=report.environment,
+        generation=report.generation,
     )
 
 
@@ -240,6 +249,7 @@ def make_result(
     kept_in: str | None = None,
     custom_metric: MetricSource | None = None,
     task_options: Mapping[str, str] | None = None,
+    comparison: Mapping[str, MetricEstimate] | None = None,
 ) -> EvalResult:
     """Metrics, drops, agreement and checks; `kept_in` is the file with outputs that were kept."""
     report = candidate.report
@@ -264,6 +274,7 @@ def make_result(
         reference=None if reference is None else _describe(reference),
         drop=drops,
         agreement=agreement,
+        comparison=comparison,
         distance=outputs,
         outputs=None if kept is None else KeptFile(file=str(kept_in), digest=kept.digest, arrays=kept.arrays),
         data=report.data,
@@ -278,7 +289,7 @@ def make_result(
             *_warnings(candidate, ""),
             *(_warnings(reference, "reference: ") if reference else ()),
         ),
-        checks=_make_checks(judging, metric, described.metrics, drops, outputs),
+        checks=_make_checks(judging, metric, {**described.metrics, **(comparison or {})}, drops, outputs),
     )
 
 
@@ -301,7 +312,7 @@ def sentence(check: Check, result: EvalResult) -> str:
     if check.check == "max-drop":
         return f"{name} dropped by {_numbers((result.drop or {}).get(name))}, the limit is {limit}"
     least = "maximum" if check.check == "max-metric" else "minimum"
-    return f"{name} is {_numbers(result.metrics.get(name))}, the {least} is {limit}"
+    return f"{name} is {_numbers(result.find_metric(name))}, the {least} is {limit}"
 
 
 def raise_for_checks(result: EvalResult) -> None:

@@ -121,7 +121,7 @@ def run(args: dict[str, Any], context: object) -> RunReport:
     section = asked.data
     folder = Path(section.processor or asked.folder)
     task, guessed = choose_task(asked.task or (CUSTOM.name if asked.custom else None), section, folder)
-    _check(task, asked, guessed)
+    check_request(task, asked, guessed)
     notes = (guessed,) if guessed else ()
     if section.source == DEFAULT:
         # Data that lies here needs no hub.
@@ -148,7 +148,7 @@ def run(args: dict[str, Any], context: object) -> RunReport:
             series={name: tuple(values) for name, values in tally.series.items()},
             predictions=tuple(tally.predictions),
             stopped=ctx.stop.is_set(),
-            data=_data_facts(section, data.dataset),
+            data=data_facts(section, data.dataset),
             notes=(*notes, *data.dataset.notes, *data.state.notes, *scorer.notes),
             outputs=names,
             placement=session.placement,
@@ -162,7 +162,7 @@ def run(args: dict[str, Any], context: object) -> RunReport:
         )
 
 
-def _check(task: Task, asked: RunArguments, guessed: str | None) -> None:
+def check_request(task: Task, asked: RunArguments, guessed: str | None) -> None:
     """Check before anything runs that the task can answer the request."""
     for name in asked.task_options:
         if asked.custom or name not in task.options:
@@ -179,19 +179,26 @@ def _check(task: Task, asked: RunArguments, guessed: str | None) -> None:
             hint=f"{guessed or 'it has no metric'}; name the reference with `--reference MODEL`, or another task with "
             "`--task`",
         )
-    names = [m.name for m in task.metrics]
+    # Numbers about both models are known where there are two.
+    judgeable = (*task.metrics, *(task.comparison if asked.reference else ()))
+    names = [m.name for m in judgeable]
     limits = {"--min-metric": asked.min_metric, "--max-metric": asked.max_metric, "--max-drop": asked.max_drop}
     if any(limit is not None for limit in limits.values()) and not names:
         raise RequestError(f"task `{task.name}` has no metric that could have a limit")
     if asked.metric is not None and asked.metric not in names:
         raise RequestError(f"task `{task.name}` has no metric `{asked.metric}`", hint=did_you_mean(asked.metric, names))
-    judged = next((m for m in task.metrics if asked.metric in (None, m.name)), None)
+    judged = next((m for m in judgeable if asked.metric in (None, m.name)), None)
+    if judged in task.comparison and asked.max_drop is not None:
+        raise RequestError(
+            f"`{asked.metric}` is about both models, so it cannot drop",
+            hint="its limit is `--max-metric` or `--min-metric`",
+        )
     if judged is not None:
         check_range(judged, limits)
         check_direction(judged, least=asked.min_metric is not None, most=asked.max_metric is not None)
 
 
-def _data_facts(section: DataSection, dataset: Dataset) -> DataFacts:
+def data_facts(section: DataSection, dataset: Dataset) -> DataFacts:
     return DataFacts(
         source=dataset.source,
         digest=dataset.digest,

@@ -82,6 +82,15 @@ def _words(text: str) -> list[str]:
     return text.lower().split()
 
 
+def count_word_errors(text: str, right: str, where: str) -> dict[str, float]:
+    """Words that are wrong, missing or too many, words that are not, and all of them."""
+    words = _words(right)
+    if not words:
+        raise DataError(f"the label of {where} must be the spoken text but is {right!r:.80}")
+    errors = word_errors(_words(text), words)
+    return {"errors": float(errors), "correct": float(len(words) - errors), "words": float(len(words))}
+
+
 @dataclass(frozen=True)
 class TranscriptScorer:
     """Judges the text of the likeliest class at each moment."""
@@ -91,7 +100,7 @@ class TranscriptScorer:
     notes: tuple[str, ...]
 
     def score(self, sample: Sample, runs: Sequence[Outputs]) -> Scored:
-        if not isinstance(sample.label, str) or not sample.label.split():
+        if not isinstance(sample.label, str):
             raise DataError(f"the label of {sample.where} must be the spoken text but is {sample.label!r:.80}")
         logits = np.asarray(runs[0][self.output])
         if logits.ndim != 3:
@@ -99,12 +108,9 @@ class TranscriptScorer:
                 f"output `{self.output}` has {logits.ndim} dimensions; speech needs batch, moment and token",
                 hint="name the output with the tokens: `--output-name NAME`",
             )
-        right = _words(sample.label)
         usable = bool(np.isfinite(logits).all())
         text = self.vocabulary.text(logits[0].argmax(axis=-1).tolist()) if usable else ""
-        errors = word_errors(_words(text), right)
-        values = {"errors": errors, "correct": len(right) - errors, "words": len(right)}
-        return Scored({name: float(value) for name, value in values.items()}, text if usable else None)
+        return Scored(count_word_errors(text, sample.label, sample.where), text if usable else None)
 
 
 def _scorer(setting: Setting) -> TranscriptScorer:

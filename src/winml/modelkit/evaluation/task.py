@@ -95,6 +95,10 @@ class Task:
     """Whether two models can predict the same for a sample."""
     options: tuple[str, ...] = ()
     """What `--task-option` may decide."""
+    comparison: tuple[Metric, ...] = ()
+    """Numbers about a model and its reference together."""
+    generates: bool = False
+    """Whether it is for models that generate text, which are run step by step (`generation/`)."""
 
 
 def plain(values: Any) -> npt.NDArray[np.float64]:

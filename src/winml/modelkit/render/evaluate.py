@@ -98,6 +98,38 @@ def _distance(result: EvalResult) -> list[str]:
     return [f"compared with {_where(result.reference)}", listed]
 
 
+_TOGETHER = {
+    "perplexity_ratio": "perplexity over the reference's",
+    "kl_divergence": "divergence of the next token from the reference's (nats)",
+    "same_next_token": "same likeliest next token",
+    "equal_tokens": "same generated tokens",
+    "first_difference": "tokens before the first difference",
+}
+"""What numbers about both models are, in words."""
+
+
+def _comparison(result: EvalResult) -> list[str]:
+    """Numbers about both models together."""
+    rows = [(_TOGETHER.get(name, name), _cell(found, found.kind)) for name, found in (result.comparison or {}).items()]
+    return [table(rows, indent="  ")] if rows else []
+
+
+def _generation(result: EvalResult) -> list[str]:
+    """What ran the steps of a model that generates text, and how many there were."""
+    lines = []
+    for label, side in (("", result), ("reference: ", result.reference)):
+        found = None if side is None else side.generation
+        if found is None or (side is not result and found == result.generation):
+            continue
+        made = f"{found.tokens} tokens"
+        if found.window is not None:
+            made += f" in windows of {found.window}, {found.stride} apart"
+        if found.new_tokens is not None:
+            made += f", at most {found.new_tokens} for a prompt"
+        lines.append(f"  {label}{made}; run by {found.runtime} ({found.reason})")
+    return lines
+
+
 def _metric_source(result: EvalResult) -> list[str]:
     source = result.custom_metric
     if source is None:
@@ -141,5 +173,5 @@ def _checks(result: EvalResult) -> list[str]:
 
 def evaluate_text(result: EvalResult) -> str:
     """Metrics with their intervals, then the comparison with the reference, then the checks."""
-    parts = (_metric_source, _metrics, _change_lines, _same_answers, _distance, _checks)
+    parts = (_generation, _metric_source, _metrics, _change_lines, _same_answers, _comparison, _distance, _checks)
     return "\n".join([_headline(result), *(line for part in parts for line in part(result))])

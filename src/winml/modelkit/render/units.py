@@ -38,6 +38,6 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-PLAIN_METRICS = frozenset({"pearson", "spearman", "number", "perplexity", "r2", "score", "total"})
+PLAIN_METRICS = frozenset({"pearson", "spearman", "number", "rate", "perplexity", "r2", "score", "total"})
 """Kinds of metrics that are written as they are; others are fractions, written in percent."""
 CORRELATIONS = frozenset({"pearson", "spearman"})

@@ -41,7 +41,16 @@ def load_parts(folder: Path) -> dict[str, PartEntry]:
 class Composite:
     """Sessions of all parts, with greedy decoding."""
 
-    def __init__(self, folder: str | Path, *, target: Target, section: SessionSection | None = None) -> None:
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        target: Target,
+        section: SessionSection | None = None,
+        distribution: str | None = None,
+        strict_ep: bool = False,
+    ) -> None:
+        self._distribution, self._strict_ep = distribution, strict_ep
         self.folder = Path(folder)
         self._parts = load_parts(self.folder)
         self._stack = ExitStack()
@@ -54,7 +63,13 @@ class Composite:
         for name in (entry.folder, entry.file):
             if not stays_inside(name):
                 raise ModelFileError(f"`{self.folder / PARTS}` names `{name}`, which is outside its folder")
-        return WinMLSession(self.folder / entry.folder / entry.file, target=target, section=section)
+        return WinMLSession(
+            self.folder / entry.folder / entry.file,
+            target=target,
+            section=section,
+            strict_ep=self._strict_ep,
+            distribution=self._distribution,
+        )
 
     def __enter__(self) -> Composite:
         return self
@@ -63,6 +78,19 @@ class Composite:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.close()
+
+    @property
+    def sessions(self) -> Mapping[str, WinMLSession]:
+        """The open sessions by part."""
+        return self._sessions
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Tokens that end a text."""
+        return tuple(_Tokens(self._config()).ends)
+
+    def part_folder(self, part: str) -> Path:
+        return self.folder / self._parts[part].folder
 
     def run(self, part: str, inputs: Arrays) -> Arrays:
         """The outputs of one part; inputs that its graph does not have are skipped."""
@@ -137,6 +165,11 @@ class Composite:
         return np.pad(ids, missing), np.pad(mask, missing)
 
     def _pair(self, inputs: Arrays, tokens: _Tokens, new_tokens: int) -> Ids:
+        if tokens.first is None:
+            file = self.part_folder("decode") / "config.json"
+            raise ModelFileError(
+                f"`{file}` does not say which token a text begins with", hint="add `decoder_start_token_id` to it"
+            )
         state = self.run("encoder", inputs)["last_hidden_state"]
         masks = {"encoder_attention_mask": inputs["attention_mask"]} if "attention_mask" in inputs else {}
         ids = np.full((len(state), 1), tokens.first, np.int64)
@@ -161,8 +194,8 @@ class _Tokens:
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         ends = config.get("eos_token_id")
-        self._ends = ends if isinstance(ends, list) else [] if ends is None else [ends]
-        self._padding = config.get("pad_token_id", self._ends[0] if self._ends else 0)
+        self.ends = ends if isinstance(ends, list) else [] if ends is None else [ends]
+        self._padding = config.get("pad_token_id", self.ends[0] if self.ends else 0)
         self.first = config.get("decoder_start_token_id", config.get("bos_token_id"))
         self._done: npt.NDArray[np.bool_] | None = None
         self._columns: list[Ids] = []
@@ -172,7 +205,7 @@ class _Tokens:
         best: Ids = logits[:, -1].argmax(axis=-1).astype(np.int64)
         done = np.zeros(len(best), bool) if self._done is None else self._done
         best = np.where(done, np.int64(self._padding), best)
-        self._done = done | np.isin(best, self._ends)
+        self._done = done | np.isin(best, self.ends)
         self._columns.append(best)
         return best[:, None]
 

@@ -19,6 +19,8 @@ OPERATIONS: dict[str, str] = {
     "data.hub_weights": "winml.modelkit.data.hub:weight_types",
     "data.describe": "winml.modelkit.data.describe:describe",
     "evaluate.distance": "winml.modelkit.evaluation.distances:distance",
+    "evaluate.diverge": "winml.modelkit.evaluation.generation.agreement:diverge",
+    "evaluate.generate": "winml.modelkit.evaluation.generation.run:run",
     "evaluate.prove": "winml.modelkit.building.proof.operations:prove",
     "evaluate.ranges": "winml.modelkit.building.proof.operations:ranges",
     "evaluate.reference": "winml.modelkit.building.proof.operations:reference",

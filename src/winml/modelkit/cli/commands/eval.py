@@ -43,6 +43,7 @@ _AT_LEAST_1 = click.IntRange(min=1)
         "winml eval -m model.onnx --data photos/ --task image-classification --samples 1000 --target qnn/npu",
         "winml eval -m bert.onnx --data dev.csv --task text-classification --column text=sentence",
         "winml eval -m model.onnx --data random --target qnn/npu --reference-target cpu --min-agreement 0.9",
+        "winml eval -m llama-int4/ --reference llama-fp32/ --data texts.jsonl --task perplexity --max-drop 0.5",
         "winml eval -m int8.onnx --reference fp32.onnx --data test.npz --metric my_metric.py:score --max-drop 0.02",
     ),
     cls=Command,
@@ -78,13 +79,21 @@ _AT_LEAST_1 = click.IntRange(min=1)
     "task_options",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Setting of the task: threshold, scores, over, alphabet, blank.",
+    help="Setting of the task: threshold, scores, over, alphabet, blank, stride, stop.",
 )
 @click.option(
     "--state",
     multiple=True,
     metavar="INPUT=OUTPUT",
     help="Input that takes over an output of the step before; a sample is a sequence (default: found by name).",
+)
+@click.option(
+    "--new-tokens", type=_AT_LEAST_1, metavar="N", help="Tokens to generate for a prompt, at most (default: 64)."
+)
+@click.option(
+    "--runtime",
+    type=click.Choice(["genai", "onnxruntime"]),
+    help="Program that runs a folder that generates text (default: onnxruntime-genai where it is installed).",
 )
 @click.option(
     "--metric",
@@ -183,6 +192,8 @@ def _request(model: str, sample: bool, given: dict[str, Any]) -> Any:
         custom=custom,
         task_options=parse_pairs(given["task_options"], option="--task-option", example="threshold=0.4"),
         state=parse_pairs(given["state"], option="--state", example="state=stateN"),
+        runtime=given["runtime"],
+        new_tokens=given["new_tokens"],
         output=given["output_name"],
         threads=given["threads"],
         ep_options=parse_pairs(given["ep_options"]),

@@ -16,7 +16,8 @@ EVALUATION_TASKS = (
     "image-feature-extraction", "time-series-forecasting", "time-series-classification", "time-series-regression",
     "text-to-audio", "instance-segmentation", "panoptic-segmentation", "mask-generation", "keypoint-detection",
     "document-question-answering", "visual-question-answering", "binary-classification", "text-recognition",
-    "tabular-classification", "outputs",
+    "tabular-classification", "perplexity", "text-generation", "translation", "summarization",
+    "text2text-generation", "outputs",
 )  # fmt: skip
 """The tasks of `evaluation/all_tasks.py`, which imports numpy; a test compares."""
 

@@ -7,6 +7,7 @@ becomes the past of the next one without being copied.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,16 @@ class OrtGenerator:
         """The logits after every token of texts (batch, length, vocabulary); those of padding mean nothing."""
         found = check_prompt(ids, mask, new_tokens=1, context_length=self.context_length + 1)
         return self._begin(ids, found, 0).score()
+
+    def score_parts(self, ids: Ids, *, part: int) -> Iterator[Logits]:
+        """The logits after every token of one text (tokens), for `part` tokens at a time: long texts have gigabytes."""
+        text = ids[None].astype(np.int64)
+        check_prompt(text, None, new_tokens=1, context_length=self.context_length + 1)
+        first = text[:, :part]
+        run = self._begin(first, np.ones_like(first), text.shape[1] - first.shape[1])
+        yield run.score()[0]
+        for start in range(part, text.shape[1], part):
+            yield run.extend(text[:, start : start + part], start)[0]
 
     def _begin(self, ids: Ids, mask: Ids, new_tokens: int) -> _Run:
         self._run = None
@@ -147,8 +158,18 @@ class _Run:
         assert self._prompt_logits is not None
         return self._prompt_logits
 
+    def extend(self, ids: Ids, done: int) -> Logits:
+        """The logits after further tokens of one text (1, tokens) without padding, of which `done` have run."""
+        self._take_past()
+        self.binding.bind_output("logits")  # its shape is that of the run before
+        places = np.arange(done + ids.shape[1])[None]
+        return self._run_prompt(ids, np.ones_like(places), places[:, done:]).copy()
+
     def _prompt(self, new_tokens: int) -> Logits:
         raise NotImplementedError
+
+    def _take_past(self) -> None:
+        """Have the next run read what the last one wrote."""
 
     def _step(self) -> None:
         raise NotImplementedError
@@ -246,10 +267,13 @@ class _Growing(_Run):
     def _last_places(self) -> Ids:
         return np.full(len(self.ids), self.ids.shape[1] - 1)
 
-    def _step(self) -> None:
+    def _take_past(self) -> None:
         for (past, present), value in zip(self.owner.pairs, self.binding.get_outputs()[1:], strict=True):
             self.binding.bind_ortvalue_input(past, value)
             self.binding.bind_output(present)
+
+    def _step(self) -> None:
+        self._take_past()
         self._positions += 1
         self._text_mask = np.ascontiguousarray(self._whole_mask[:, : self.ids.shape[1] + self._steps + 1])
         self._bind("attention_mask", self._text_mask)
