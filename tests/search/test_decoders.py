@@ -12,7 +12,9 @@ from tests.decoder_zoo import VOCABULARY, decoder_folder
 from tests.model_zoo import relu, saved
 from tests.pictures import check_page
 
+import task_cases
 from winml.modelkit.core.build_folder import CONFIG
+from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import RequestError, UnavailableError
 from winml.modelkit.core.events import ignore
 from winml.modelkit.core.generation import GENAI_CONFIG, read_decoder_folder
@@ -91,6 +93,7 @@ def test_configs_of_a_decoder_are_measured_as_folders_that_generate_text(
         assert any("the objective is tokens-per-second" in note for note in result.notes)
 
 
+@pytest.mark.slow
 def test_a_search_of_a_decoder_is_resumed_only_with_the_same_objective(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,3 +185,21 @@ def test_a_decoder_folder_is_built_into_one(folder: Path, tmp_path: Path) -> Non
     built = Path(build(BuildRequest(config, output=str(tmp_path / "out"), analyze=False, prove=False), ignore).folder)
     assert {CONFIG, GENAI_CONFIG, "tokenizer.json", "model.onnx"} <= {path.name for path in built.iterdir()}
     assert read_decoder_folder(built).layers == 2
+
+
+def test_texts_are_the_gate_where_they_are_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PROTOCOLS, "cpu", QUICK)
+    monkeypatch.setattr(runtimes, "is_installed", lambda: False)  # which does not know this kind of model
+    case = task_cases.CASES["perplexity"](tmp_path)
+    given = {"data": DataSection(str(case.data)), "task": "perplexity", "judge": "value"}
+    with pytest.raises(RequestError, match="a gate by texts needs a limit"):
+        prepare(AutoconfigRequest(str(case.model), "out", ("cpu",), **given), ignore)
+    space = _space(tmp_path / "space.json", quantize__scheme=["fp16"])
+    result = _search(Path(case.model), tmp_path, "size", space=space, max_drop=5.0, **given)
+    base, tried = (trial.accuracy for trial in result.trials)
+    assert base is not None
+    assert tried is not None
+    assert (base.metric, base.less_is_better) == ("perplexity", True)
+    assert base.value == pytest.approx(case.metrics["perplexity"], rel=1e-5)
+    assert tried.value == pytest.approx(base.value, rel=0.05)
+    assert result.gate.words.startswith("the metric may drop by at most 5 on `")

@@ -166,7 +166,8 @@ def _quality_change(known: Accuracy) -> str:
     if known.drop is None:
         return ""
     shown = f"{abs(known.drop):.4f}"
-    return " (unchanged)" if float(shown) == 0 else f" ({shown} {'lower' if known.drop > 0 else 'higher'})"
+    is_lower = (known.drop > 0) != bool(known.less_is_better)
+    return " (unchanged)" if float(shown) == 0 else f" ({shown} {'lower' if is_lower else 'higher'})"
 
 
 def skipped_groups(notes: Sequence[Note], objective: str) -> list[tuple[str, list[Note]]]:

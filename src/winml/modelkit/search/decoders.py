@@ -17,7 +17,8 @@ from winml.modelkit.building.pipeline.folder import write_json
 from winml.modelkit.core import model_ref
 from winml.modelkit.core.config import RANDOM, DataSection
 from winml.modelkit.core.dataclass import dataclass
-from winml.modelkit.core.events import OnEvent
+from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.events import Event, OnEvent, TargetChosen
 from winml.modelkit.core.generation import (
     GENAI_CONFIG,
     DecoderFolder,
@@ -27,10 +28,12 @@ from winml.modelkit.core.generation import (
 )
 from winml.modelkit.core.measurement import GenerationArm, GenerationMetric, SessionSection
 from winml.modelkit.core.objective import Objective
+from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.target import Target
 from winml.modelkit.graph.signature import read_signature
 from winml.modelkit.measuring.compare_arms import NEW_TOKENS, PROMPT_TOKENS
 from winml.modelkit.session.generation.runtimes import choose_runtime
+from winml.modelkit.store import digest
 
 GATE_TOKENS = 8
 """Tokens of a sample on which outputs are compared, and tokens in the cache before them."""
@@ -70,7 +73,12 @@ def find_decoder_folder(model: str, target: Target, on_event: OnEvent) -> Path |
     if parts_of(BuildRequest(config), on_event) != (DECODER,):
         return None
     config = replace(config, export=ExportOptions(part=DECODER))
-    built = build(BuildRequest(config, analyze=False, prove=False, unproven=UNPROVEN), on_event)
+
+    def forward(event: Event) -> None:
+        if not isinstance(event, TargetChosen):  # the search has reported it already
+            on_event(event)
+
+    built = build(BuildRequest(config, analyze=False, prove=False, unproven=UNPROVEN), forward)
     return Path(built.folder)
 
 
@@ -104,6 +112,17 @@ def describe_text(text: GenerationArm, reason: str) -> tuple[str, str]:
         "memory": f"a text of {text.prompt_tokens} and {text.new_tokens} tokens, and its size the peak of the process",
     }
     return f"a run is {what[text.metric]}", f"the baseline is run by {text.runtime}: {reason}"
+
+
+def describe_texts(data: DataSection) -> DataSection:
+    """Texts to judge by, with their digest and an absolute path."""
+    data = data.absolute()
+    if not Path(data.source).is_file():
+        raise RequestError(
+            f"no file with texts: `{data.source}`",
+            hint=near_path(data.source) or "a .jsonl, .csv, .tsv or .txt",
+        )
+    return replace(data, digest=digest.of_file(Path(data.source)))
 
 
 def make_gate_data(folder: DecoderFolder) -> DataSection:

@@ -46,6 +46,7 @@ from winml.modelkit.search.decoders import (
     SearchedDecoder,
     describe_search,
     describe_text,
+    describe_texts,
     find_decoder_folder,
     make_gate_data,
 )
@@ -277,7 +278,6 @@ def _refuse_of_text(request: AutoconfigRequest, *, targets: int) -> None:
     """Raise for options that a search of a model that generates text does not have."""
     inputs = request.inputs
     given = {
-        "--data": request.data is not None,
         "--calibration": request.calibration is not None,
         "--preset": request.preset is not None,
         "--input-data": inputs.npz is not None,
@@ -288,7 +288,18 @@ def _refuse_of_text(request: AutoconfigRequest, *, targets: int) -> None:
     if named is not None:
         raise RequestError(
             f"`{named}` cannot be used in a search of a model that generates text",
-            hint="configs are judged by `--min-agreement`; judge the champion with `winml eval`",
+            hint="configs are judged by `--min-agreement`, or by texts with `--data FILE`",
+        )
+    if request.custom is not None:
+        raise RequestError(
+            "a model that generates text is judged by its tasks, not by a function",
+            hint="`--metric kl_divergence --max-metric X` or `--max-drop X` limit what it may lose",
+        )
+    if request.data is not None and (request.min_metric, request.max_metric, request.max_drop) == (None, None, None):
+        raise RequestError(
+            "a gate by texts needs a limit: metrics of text have no common unit",
+            hint="`--max-drop X` is in the unit of the metric (perplexity); `--metric kl_divergence --max-metric X` is "
+            "in nats",
         )
     if targets > 1:
         raise RequestError(
@@ -328,7 +339,9 @@ def prepare(request: AutoconfigRequest, on_event: OnEvent) -> Preparation:
         model, notes = given.path, (*notes, *text_notes)
     preset = None if request.preset is None else load_preset(request.preset)
     with Worker(preload=configs.PRELOAD) as worker:
-        calibration, calibration_notes = _choose_calibration(request, model, worker)
+        calibration, calibration_notes = None, ()
+        if decoder is None:
+            calibration, calibration_notes = _choose_calibration(request, model, worker)
         gate, gate_notes = _make_gate(request, calibration, model, worker, decoder)
         base = _make_baseline(request, resolved[0], preset, calibration, given, worker)
         source = find_source(model, worker)
@@ -451,10 +464,11 @@ def _make_gate(
     """Labelled data if given; otherwise agreement with the given model, on the best available inputs."""
     labelled = request.data is not None
     data = request.data or replace(calibration or DataSection(RANDOM), limit=AGREEMENT_SAMPLES, digest=None)
-    if decoder is not None:
+    if decoder is not None and not labelled:
         data = make_gate_data(decoder.folder)
     data = sizes.random_data(data, model, given=request.inputs.dims, worker=worker)
-    found = configs.describe_data(data, model, worker)
+    texts = decoder is not None and labelled
+    found = describe_texts(data) if texts else configs.describe_data(data, model, worker)
     gate = GateRequest(
         replace(found, digest=None),
         request.task if labelled else "outputs",
@@ -467,6 +481,7 @@ def _make_gate(
         max_metric=request.max_metric,
         custom=request.custom,
         task_options=request.task_options,
+        texts=texts,
     )
     return gate, () if labelled else (gate.describe(),)
 

@@ -364,7 +364,8 @@ def _front(state: strategy.State) -> tuple[str, ...]:
         accuracy, artifact = trial.facts.accuracy, trial.facts.artifact
         score = 0.0 if trial.outcome == "baseline" else scores.get(trial.id)
         if score is not None and accuracy is not None and accuracy.value is not None and artifact is not None:
-            points[trial.id] = (score, accuracy.value, -float(artifact.bytes))
+            value = -accuracy.value if accuracy.less_is_better else accuracy.value
+            points[trial.id] = (score, value, -float(artifact.bytes))
     return race.pareto_front(points)
 
 
@@ -389,7 +390,10 @@ def suggest_next(
         "latency": f"winml perf -m {model} {where} --op-tracing basic",
         "size": f"winml inspect -m {model}",
         "placement": f"winml analyze -m {model} {where}",
-        **dict.fromkeys(("first-token", "tokens-per-second", "memory"), f"winml perf -m {model} {where}"),
+        # The folder of the champion is the baseline's then, and one that generates text whatever the model was.
+        "first-token": f"winml perf -m {champion} {where} --op-tracing basic",
+        "tokens-per-second": f"winml perf -m {champion} {where} --op-tracing basic",
+        "memory": f"winml perf -m {champion} {where}",
     }
     return looks[objective]
 

@@ -114,6 +114,8 @@ class Accuracy:
     agreement: float | None
     """The median cosine with the given model's outputs."""
     samples: int
+    less_is_better: bool | None = key(omit=True)
+    """Of the metric; absent where more is better."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,6 +29,11 @@ def is_timed(result: SearchResult) -> bool:
     return result.objective in TIMED
 
 
+def is_less_better(result: SearchResult) -> bool:
+    """Whether less of what the gate compares is better, as of a perplexity."""
+    return any(trial.accuracy is not None and bool(trial.accuracy.less_is_better) for trial in result.trials)
+
+
 def gain_value(result: SearchResult, trial: TrialResult) -> float | None:
     """What a config gains on the axis of gains; None for one that was not measured."""
     verdict = trial.deciding_verdict
