@@ -202,4 +202,4 @@ def test_texts_are_the_gate_where_they_are_given(tmp_path: Path, monkeypatch: py
     assert (base.metric, base.less_is_better) == ("perplexity", True)
     assert base.value == pytest.approx(case.metrics["perplexity"], rel=1e-5)
     assert tried.value == pytest.approx(base.value, rel=0.05)
-    assert result.gate.words.startswith("the metric may drop by at most 5 on `")
+    assert result.gate.words.startswith("the metric may drop by at most 5 and outputs must agree")

@@ -339,9 +339,7 @@ def prepare(request: AutoconfigRequest, on_event: OnEvent) -> Preparation:
         model, notes = given.path, (*notes, *text_notes)
     preset = None if request.preset is None else load_preset(request.preset)
     with Worker(preload=configs.PRELOAD) as worker:
-        calibration, calibration_notes = None, ()
-        if decoder is None:
-            calibration, calibration_notes = _choose_calibration(request, model, worker)
+        calibration, calibration_notes = _choose_calibration(request, model, worker, texts=decoder is not None)
         gate, gate_notes = _make_gate(request, calibration, model, worker, decoder)
         base = _make_baseline(request, resolved[0], preset, calibration, given, worker)
         source = find_source(model, worker)
@@ -435,9 +433,11 @@ def _dim_notes(base: ConfigJSON, found: Mapping[str, Size]) -> tuple[str, ...]:
 
 
 def _choose_calibration(
-    request: AutoconfigRequest, model: Path, worker: Worker
+    request: AutoconfigRequest, model: Path, worker: Worker, *, texts: bool
 ) -> tuple[DataSection | None, tuple[str, ...]]:
-    """The data of static quantization: those given, or some of the labelled ones, with a note."""
+    """The data of static quantization: those given, or some of the labelled ones, with a note; no texts."""
+    if texts:
+        return None, ()
     notes: tuple[str, ...] = ()
     data = request.calibration
     if data is None and request.data is not None:
