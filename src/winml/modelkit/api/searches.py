@@ -21,6 +21,7 @@ from winml.modelkit.api.arguments import (
 from winml.modelkit.api.call import calling
 from winml.modelkit.api.progress import MatrixProgress, SearchProgress
 from winml.modelkit.core.events import OnEvent
+from winml.modelkit.core.objective import OBJECTIVES, Objective
 
 if TYPE_CHECKING:
     from winml.modelkit.api.arguments import Arrays, DataLike, Dims, EPOptions, ModelLike, PathLike, Shapes, Words
@@ -34,7 +35,7 @@ def autoconfig(
     *,
     output: PathLike,
     target: Words | None = None,
-    objective: Literal["latency", "size", "placement"] | None = None,
+    objective: Objective | None = None,
     data: DataLike | None = None,
     task: str | None = None,
     task_options: Mapping[str, str | float] | None = None,
@@ -74,13 +75,15 @@ def autoconfig(
 ) -> SearchResult:
     """Search for the config of a model that is fastest on a target and still accurate, in the folder `output`.
 
+    Of a model that generates text the objective is `tokens-per-second`, `first-token` or `memory`.
+
     `budget` is in seconds, None is no limit. `stop_at` ends the search once this many percent of the time are
     certainly saved. With several targets the execution provider is searched, too. `metric` is the name of one of the
     task's, a function `score(outputs, sample)` of your own, or `FILE.py:NAME`; a search that is resumed gets it again.
     """
     at_least(1, threads=threads, max_discards=max_discards)
     more_than_zero(budget=budget, stop_at=stop_at)
-    one_of(("latency", "size", "placement"), objective=objective)
+    one_of(OBJECTIVES, objective=objective)
     one_of(("interval", "value"), judge=judge)
     needs(data, "data", samples=samples)
     with calling(on_event, progress, SearchProgress) as call:

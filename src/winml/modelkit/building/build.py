@@ -20,6 +20,7 @@ from winml.modelkit.building.export import resolve as export
 from winml.modelkit.building.export.decoder_folder import describe_decoder
 from winml.modelkit.building.export.families import DECODER
 from winml.modelkit.building.export.fit import processor_warnings
+from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.exported import Exported, Exporting, processor_objects, run_export
 from winml.modelkit.building.manifest import BuildManifest, BuildSource, ManifestArtifact
 from winml.modelkit.building.pipeline import folder as folders
@@ -36,9 +37,15 @@ from winml.modelkit.building.result import BuildResult, BuiltArtifact, Fallback,
 from winml.modelkit.core.build_folder import ANALYSIS, CONFIG, EXPORT, MANIFEST, MODEL
 from winml.modelkit.core.config import RANDOM, BuildConfig, DataSection
 from winml.modelkit.core.dataclass import dataclass
-from winml.modelkit.core.errors import CheckFailed, ModelkitError, RunFailedError
+from winml.modelkit.core.errors import CheckFailed, ModelFileError, ModelkitError, RunFailedError
 from winml.modelkit.core.events import OnEvent, TargetChosen
-from winml.modelkit.core.generation import GENAI_CONFIG, make_genai_config
+from winml.modelkit.core.generation import (
+    GENAI_CONFIG,
+    DecoderFolder,
+    is_decoder_folder,
+    make_genai_config,
+    read_decoder_folder,
+)
 from winml.modelkit.core.values import to_json
 from winml.modelkit.ep import precision
 from winml.modelkit.ep.trust import NOTHING, Trust
@@ -47,6 +54,8 @@ from winml.modelkit.store.cache import Cache
 from winml.modelkit.worker.client import Worker
 
 R = TypeVar("R")
+_OWN_FILES = (ANALYSIS, CONFIG, EXPORT, GENAI_CONFIG, MANIFEST)
+"""Files of a decoder folder that a build of it writes itself."""
 
 
 @dataclass(frozen=True)
@@ -342,9 +351,9 @@ def deliver(ready: Ready, proof: Proof, attempt: Attempt) -> BuildResult:
         if exported is not None:
             folders.write_json(staged / EXPORT, exported.run.report)
         folders.write_json(staged / CONFIG, config)
-        if exported is not None and exported.section.part == DECODER:
-            described = describe_decoder(exported.located.folder, staged / MODEL)
-            folders.write_json(staged / GENAI_CONFIG, make_genai_config(described, file=MODEL))
+        decoder = _find_decoder(plan, staged / MODEL)
+        if decoder is not None:
+            folders.write_json(staged / GENAI_CONFIG, make_genai_config(decoder, file=MODEL))
         names = sorted(path.relative_to(staged).as_posix() for path in staged.rglob("*") if path.is_file())
         manifest = BuildManifest(
             winml=__version__,
@@ -400,9 +409,37 @@ def _link(plan: _BuildPlan, pipeline: Pipeline, cache: Cache, staged: Path) -> F
     return "copy" if "copy" in ways else "link"
 
 
+def _find_decoder(plan: _BuildPlan, model: Path) -> DecoderFolder | None:
+    """How to run what was built step by step, where it is a decoder; `model` is its artifact."""
+    exported = plan.exported
+    if exported is None:
+        return _source_decoder(plan)
+    return describe_decoder(exported.located.folder, model) if exported.section.part == DECODER else None
+
+
+def _source_decoder(plan: _BuildPlan) -> DecoderFolder | None:
+    """The decoder folder whose model is built: what is built of it generates text as well.
+
+    For an NPU its shapes are fixed, so that no text can grow.
+    """
+    path = plan.source.path
+    if plan.exported is not None or plan.made.planned.target.device == "npu" or not is_decoder_folder(path.parent):
+        return None
+    try:
+        found = read_decoder_folder(path.parent)
+    except ModelFileError:  # of several parts: this one is built as the graph that it is
+        return None
+    return found if found.model.resolve() == path.resolve() else None
+
+
 def _processor(plan: _BuildPlan, cache: Cache) -> dict[str, str]:
     """What makes the inputs of an exported model and names its classes, for users of the artifact."""
-    return {} if plan.exported is None else processor_objects(plan.exported.located.folder, cache)
+    if plan.exported is not None:
+        return processor_objects(plan.exported.located.folder, cache)
+    if _source_decoder(plan) is None:
+        return {}
+    files = processor_objects(ModelFolder(plan.source.path.parent), cache)
+    return {name: stored for name, stored in files.items() if name not in _OWN_FILES}
 
 
 def _objects(pipeline: Pipeline) -> dict[str, str]:

@@ -29,6 +29,8 @@ class SessionSection:
     ep_options: Mapping[str, str] = field(default_factory=dict)
     fixed_dims: Mapping[str, Positive] = field(default_factory=dict)
     """Sizes of symbolic dimensions, fixed when the session is opened."""
+    runtime: Literal["genai", "onnxruntime"] | None = key(omit=True)
+    """The program that runs a folder that generates text; null leaves the choice to winml."""
 
 
 def section_from_json(value: Any, gate: OptionGate) -> SessionSection:

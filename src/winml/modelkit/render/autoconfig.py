@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from winml.modelkit.core.objective import TIMED
 from winml.modelkit.core.verdict import speedup
 from winml.modelkit.render.marks import mark
 from winml.modelkit.render.table import table
@@ -13,13 +14,28 @@ from winml.modelkit.render.times import median_ms, speedup_interval, speedup_tex
 from winml.modelkit.render.units import size
 
 if TYPE_CHECKING:
+    from winml.modelkit.core.latency import Spread
     from winml.modelkit.core.verdict import Verdict
     from winml.modelkit.search.result import Champion, SearchResult, TrialResult
     from winml.modelkit.search.trial import Accuracy, Note
 
-BETTER = {"latency": "faster", "size": "smaller", "placement": "better by pieces and size"}
+BETTER = {
+    "latency": "faster",
+    "size": "smaller",
+    "placement": "better by pieces and size",
+    "first-token": "faster to the first token",
+    "tokens-per-second": "faster at a token",
+    "memory": "smaller in memory",
+}
 """What a gain is, by objective."""
-_FRONT = {"latency": "speed, {} and size", "size": "{} and size", "placement": "pieces, {} and size"}
+_FRONT = {
+    "latency": "speed, {} and size",
+    "size": "{} and size",
+    "placement": "pieces, {} and size",
+    "first-token": "speed, {} and size",
+    "tokens-per-second": "speed, {} and size",
+    "memory": "memory, {} and size",
+}
 _SAID_BY_NUMBERS = frozenset({"baseline", "kept", "confirmed", "slower", "no gain"})
 """States whose reason is in the other columns."""
 _SKIPPED = {
@@ -49,10 +65,11 @@ def quality(known: Accuracy | None) -> str:
 
 
 def gain(verdict: Verdict | None) -> str:
-    """The speed of a trial that was timed, what it saves in one that was counted."""
+    """The speed of a trial that was timed, what it saves in one whose memory was measured or whose size was counted."""
     if verdict is None or verdict.gain_pct is None:
         return ""
-    return f"{verdict.gain_pct:+.1f} %" if verdict.metric is None else speedup_text(speedup(verdict.gain_pct))
+    saved = verdict.metric in (None, "memory")
+    return f"{verdict.gain_pct:+.1f} %" if saved else speedup_text(speedup(verdict.gain_pct))
 
 
 def gain_interval(verdict: Verdict | None) -> str:
@@ -60,6 +77,8 @@ def gain_interval(verdict: Verdict | None) -> str:
     if verdict is None or verdict.gain_pct is None or verdict.interval_pct is None or verdict.metric is None:
         return ""
     low, high = verdict.interval_pct
+    if verdict.metric == "memory":
+        return f"({low:+.1f} … {high:+.1f})"
     return speedup_interval(speedup(verdict.gain_pct), (speedup(low), speedup(high)))
 
 
@@ -120,11 +139,17 @@ def no_gain_text(result: SearchResult) -> str:
 
 def champion_gain(result: SearchResult, best: Champion) -> str:
     """`3.02x faster (2.87 … 3.18): 0.594 ms instead of 1.78 ms`."""
-    limits, times, took = best.speedup_interval, best.trial.times, ""
+    limits, times, memory, took = best.speedup_interval, best.trial.times, best.trial.memory, ""
     between = "" if limits is None else f" {speedup_interval(best.factor, limits)}"
     if times is not None:
         took = f": {median_ms(times.candidate_ms)} instead of {median_ms(times.base_ms)}"
+    if memory is not None:
+        took = f": {_median_size(memory.candidate_bytes)} instead of {_median_size(memory.base_bytes)}"
     return f"{best.factor:.2f}x {BETTER[result.objective]}{between}{took}"
+
+
+def _median_size(peaks: Spread) -> str:
+    return "" if peaks.median is None else size(round(peaks.median))
 
 
 def champion_costs(result: SearchResult, trial: TrialResult) -> list[str]:
@@ -141,7 +166,8 @@ def _quality_change(known: Accuracy) -> str:
     if known.drop is None:
         return ""
     shown = f"{abs(known.drop):.4f}"
-    return " (unchanged)" if float(shown) == 0 else f" ({shown} {'lower' if known.drop > 0 else 'higher'})"
+    is_lower = (known.drop > 0) != bool(known.less_is_better)
+    return " (unchanged)" if float(shown) == 0 else f" ({shown} {'lower' if is_lower else 'higher'})"
 
 
 def skipped_groups(notes: Sequence[Note], objective: str) -> list[tuple[str, list[Note]]]:
@@ -178,7 +204,7 @@ def _skipped_by(note: Note) -> str:
 def autoconfig_text(result: SearchResult) -> str:
     """The champion, then every trial, then what was skipped."""
     assert result.champion is not None
-    timed, name = result.objective == "latency", quality_name(result)
+    timed, name = result.objective in TIMED, quality_name(result)
     rows = [("trial", "state", "config", "speed" if timed else "saved", "95 %", "ms", name, "size", "why")]
     for trial in sorted(result.trials, key=lambda trial: -rank(trial)):
         verdict = trial.deciding_verdict

@@ -13,6 +13,7 @@ from winml.modelkit.building.proof.proof import ON_TARGET, LeastAgreement, Proof
 from winml.modelkit.core.errors import Interrupted, ModelkitError, RequestError, RunFailedError
 from winml.modelkit.core.events import Event, OnEvent, TargetChosen
 from winml.modelkit.core.metric_source import MetricSource
+from winml.modelkit.core.objective import MEASURED
 from winml.modelkit.evaluation.custom_metric import CustomMetric
 from winml.modelkit.measuring.protocols import PROTOCOLS
 from winml.modelkit.search.events import DeliveryStarted, SearchPlanned
@@ -110,7 +111,7 @@ def _open_records(journal: Journal, start: Preparation) -> list[Record]:
     """The records to resume from; a new journal records its search, an old one must belong to this search."""
     lines = journal.replay.records
     if not lines:
-        records: list[Record] = [StudyRecord(winml=__version__, identity=start.identity, model=str(start.source.path))]
+        records: list[Record] = [StudyRecord(winml=__version__, identity=start.identity, model=start.model)]
         if start.request.reuse is not None:
             records += reuse_trials(start.request.reuse, start.identity, start.insight.space.options())
         for record in records:
@@ -164,7 +165,7 @@ def _refuse_other_metric(before: MetricSource | None, given: CustomMetric | None
 def _make_subject(start: Preparation, records: list[Record]) -> SearchSubject:
     request = start.request
     baseline = next((record.trial.facts for record in records if isinstance(record, TrialRecord)), None)
-    environment = None if baseline is None or start.objective != "latency" else baseline.environment
+    environment = None if baseline is None or start.objective not in MEASURED else baseline.environment
     return SearchSubject(
         source=start.source,
         targets={str(r.target): r for r in start.resolved},
@@ -178,6 +179,7 @@ def _make_subject(start: Preparation, records: list[Record]) -> SearchSubject:
         seed=request.seed,
         build_timeout_s=min(BUILD_TIMEOUT_S, request.limits.budget_s),
         measured_on=None if environment is None else environment.machine,
+        decoder=start.decoder,
     )
 
 
@@ -189,7 +191,7 @@ def _make_plan(start: Preparation) -> SearchPlan:
         priority=insight.priority,
         is_allowed=insight.is_allowed,
         limits=start.request.limits,
-        rounds=protocol.first_look,
+        rounds=protocol.first_look_alone if start.objective == "memory" else protocol.first_look,
         race_all=EVERYTHING if start.request.exhaustive else RACE_ALL,
         leave_failing=not start.request.exhaustive,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -13,8 +13,14 @@ from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import CheckFailed, DataError, RequestError, RunFailedError
 from winml.modelkit.evaluation.custom_metric import CustomMetric
 from winml.modelkit.evaluation.distance_report import DistanceReport
-from winml.modelkit.evaluation.evaluate import absolute_options, measure_distance, score_run
-from winml.modelkit.evaluation.metrics import check_direction
+from winml.modelkit.evaluation.evaluate import (
+    PRELOAD_GENERATION,
+    absolute_options,
+    compare_generation,
+    measure_distance,
+    score_run,
+)
+from winml.modelkit.evaluation.metrics import MetricEstimate, check_direction
 from winml.modelkit.evaluation.report import RunArguments, RunReport
 from winml.modelkit.evaluation.result import (
     EvalResult,
@@ -60,6 +66,8 @@ class GateRequest:
     custom: CustomMetric | None = None
     """The user's own metric; no document can name one."""
     task_options: Mapping[str, str] = field(default_factory=dict)
+    texts: bool = False
+    """Whether the data are texts for a model that generates text."""
 
     @property
     def labelled(self) -> bool:
@@ -132,12 +140,13 @@ class Gate:
         if self._request.custom is not None:
             least, most = judging.min_metric is not None, judging.max_metric is not None
             check_direction(side.report.metrics[0], least=least, most=most)
-        result = make_result(judging, side, side, None, ())
+        result = make_result(judging, side, side, None, (), comparison=self._compare(side, side))
         broken = [c for c in result.checks if c.check in ("min-metric", "max-metric") and c.answer == "exceeded"]
         if broken:
-            value, least = result.metrics[broken[0].metric].value, broken[0].check == "min-metric"
+            found, least = result.find_metric(broken[0].metric), broken[0].check == "min-metric"
+            shown = "unknown" if found is None or found.value is None else f"{found.value:.4f}"
             raise CheckFailed(
-                f"{broken[0].metric} of the given model is {value:.4f}, {'below' if least else 'above'} "
+                f"{broken[0].metric} of the given model is {shown}, {'below' if least else 'above'} "
                 f"{broken[0].limit:g}",
                 hint=f"no config of this model is expected to reach it; {'lower' if least else 'raise'} the limit",
             )
@@ -164,15 +173,21 @@ class Gate:
             side = self._run(spec, max(HANG_S, HANG_FACTOR * self._reference_s))
         except _NotScored as error:
             return GateAnswer(False, str(error))
-        distance = measure_distance(side, reference)
-        result = make_result(self._request.judging, side, reference, distance, ())
-        agreement = _agreement(distance)
+        # Of answers there are tokens and no outputs.
+        distance = measure_distance(side, reference) if side.report.outputs or not self._request.texts else None
+        comparison = self._compare(side, reference)
+        result = make_result(self._request.judging, side, reference, distance, (), comparison=comparison)
+        agreement = None if distance is None else _agreement(distance)
         failed = [sentence(c, result) for c in result.checks if c.answer != "within"]
         least = self._request.least_agreement
         if least is not None and (agreement is None or agreement < least):
             shown = "unknown" if agreement is None else f"{agreement:.4f}"
             failed.append(f"agreement with the given model is {shown}, the minimum is {least:g}")
         return GateAnswer(not failed, "; ".join(failed), self._accuracy(result, agreement=agreement))
+
+    def _compare(self, side: Side, reference: Side) -> dict[str, MetricEstimate] | None:
+        """Numbers about two models that generate text."""
+        return compare_generation(side, reference) if self._request.texts else None
 
     def _run(self, spec: ArmSpec, timeout_s: float) -> Side:
         self._count += 1
@@ -191,9 +206,13 @@ class Gate:
             reference=True,
             save=str(saved),
         )
-        with Worker(preload=PRELOAD, python=spec.python) as worker:
+        operation, preload = "evaluate.run", PRELOAD
+        if self._request.texts:
+            args = self._of_texts(args, spec)
+            operation, preload = "evaluate.generate", PRELOAD_GENERATION
+        with Worker(preload=preload, python=spec.python) as worker:
             what = f"evaluating `{spec.label}` on {spec.arm.target}"
-            report = worker.ask(RunReport, "evaluate.run", args, timeout_s=timeout_s, what=what)
+            report = worker.ask(RunReport, operation, args, timeout_s=timeout_s, what=what)
         if not report.predictions:
             raise DataError(f"`{self._request.data.source}` has no samples")
         if self._request.custom is not None:
@@ -208,13 +227,30 @@ class Gate:
                 raise _NotScored(error.message) from error
         return Side(spec.label, spec.arm.target, report, saved)
 
+    def _of_texts(self, args: RunArguments, spec: ArmSpec) -> RunArguments:
+        """The arguments for a folder that generates text; the tokenizer is that of the given model."""
+        text, data = spec.arm.generation, args.data
+        return replace(
+            args,
+            arm=replace(args.arm, model=str(Path(spec.arm.artifact).parent)),
+            data=replace(data, processor=data.processor or str(self._model_folder)),
+            # What is measured by onnxruntime-genai is judged by it where the task allows, which is the default.
+            runtime="onnxruntime" if text is not None and text.runtime == "onnxruntime" else None,
+        )
+
+    def _is_lower_better(self, name: str | None) -> bool:
+        assert self._reference is not None
+        report = self._reference.report
+        return any(metric.lower for metric in (*report.metrics, *report.comparison) if metric.name == name)
+
     def _accuracy(self, result: EvalResult, *, agreement: float | None) -> Accuracy:
         """The part of an evaluation that a trial keeps."""
         name = result.metric
-        metric = None if name is None else result.metrics[name]
+        metric = None if name is None else result.find_metric(name)
         drop = None if name is None else (result.drop or {}).get(name)
         return Accuracy(
             kind="task" if self._request.labelled else "agreement",
+            less_is_better=self._is_lower_better(name) or None,
             metric=name if self._request.labelled else "cosine",
             value=agreement if metric is None else metric.value,
             interval=None if metric is None else metric.interval,

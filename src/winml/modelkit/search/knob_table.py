@@ -66,7 +66,17 @@ def knobs(targets: tuple[Target, ...]) -> tuple[Knob, ...]:
 
 def make_space(base: ConfigJSON, targets: tuple[Target, ...], file: str | None) -> Space:
     """The space of all knobs, or of those in a space file."""
-    space = Space(knobs(targets), base)
+    return _restrict_by(file, Space(knobs(targets), base))
+
+
+def make_decoder_space(base: ConfigJSON, target: Target, file: str | None, *, fused: bool) -> Space:
+    """The same of a model that generates text; `fused`: its exporter left nothing for passes to do."""
+    passes = () if fused else optimize_knobs.knobs(target)
+    found = (*quantize_knobs.decoder_knobs(target), *passes, *session_knobs.decoder_knobs(target))
+    return _restrict_by(file, Space(found, base))
+
+
+def _restrict_by(file: str | None, space: Space) -> Space:
     if file is None:
         return space
     path = Path(file)

@@ -15,12 +15,16 @@ from winml.modelkit.building.optimize.knobs import single_pass
 from winml.modelkit.building.optimize.result import Candidate, Candidates
 from winml.modelkit.building.pipeline.artifact import Source
 from winml.modelkit.building.pipeline.steps import find_source
+from winml.modelkit.core import model_ref
 from winml.modelkit.core.config import RANDOM, DataSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError, UnavailableError
 from winml.modelkit.core.events import OnEvent, TargetChosen
 from winml.modelkit.core.finding import Finding
+from winml.modelkit.core.generation import GENAI_CONFIG, is_decoder_folder
 from winml.modelkit.core.location import knowledge_root
+from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.objective import TIMED, Objective
 from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import to_json
@@ -38,13 +42,28 @@ from winml.modelkit.knowledge import rules
 from winml.modelkit.knowledge.findings import Knowledge
 from winml.modelkit.knowledge.presets import Preset, load_preset
 from winml.modelkit.knowledge.rules import Advice
+from winml.modelkit.search.decoders import (
+    SearchedDecoder,
+    describe_search,
+    describe_text,
+    describe_texts,
+    find_decoder_folder,
+    make_gate_data,
+)
 from winml.modelkit.search.events import PassesProbed
 from winml.modelkit.search.gate import GateRequest
 from winml.modelkit.search.insight import Insight
-from winml.modelkit.search.knob_table import NO_DATA, collect_insight, make_preset_space, make_space
-from winml.modelkit.search.records import GateLimits, Identity, Objective
+from winml.modelkit.search.knob_table import (
+    NO_DATA,
+    collect_insight,
+    make_decoder_space,
+    make_preset_space,
+    make_space,
+)
+from winml.modelkit.search.records import GateLimits, Identity
 from winml.modelkit.search.space import ConfigJSON, Space
 from winml.modelkit.search.strategy import SearchLimits
+from winml.modelkit.session.generation.runtimes import choose_runtime
 from winml.modelkit.worker.client import Worker
 
 AGREEMENT_SAMPLES = 64
@@ -113,6 +132,16 @@ class Preparation:
     insight: Insight
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
+    decoder: SearchedDecoder | None = None
+    """For a model that generates text."""
+
+    @property
+    def model(self) -> str:
+        """The model as a user names it in the next command."""
+        named = self.request.model
+        if self.decoder is None:
+            return str(self.source.path)
+        return str(Path(named).absolute()) if Path(named).exists() else named
 
     @property
     def identity(self) -> Identity:
@@ -126,6 +155,7 @@ class Preparation:
             knobs={knob.name: knob.names for knob in self.whole.knobs},
             inputs=self.request.inputs,
             versions={str(r.target): _package_versions(r) for r in self.resolved},
+            text=None if self.decoder is None else self.decoder.text,
         )
 
 
@@ -189,9 +219,23 @@ def _check_task(request: AutoconfigRequest, model: Path) -> None:
             raise RequestError(note, hint="name a task with a metric: `--task`, for example `image-classification`")
 
 
-def _choose_objective(request: AutoconfigRequest, resolved: Resolved) -> tuple[Objective, tuple[str, ...]]:
+_OF_TEXT: tuple[Objective, ...] = ("first-token", "tokens-per-second", "memory")
+
+
+def _choose_objective(
+    request: AutoconfigRequest, resolved: Resolved, *, generates: bool
+) -> tuple[Objective, tuple[str, ...]]:
     target = resolved.target
+    if generates:
+        return _choose_of_text(request, target)
     objective: Objective = request.objective or ("placement" if target.simulated else "latency")
+    if objective in _OF_TEXT:
+        raise RequestError(
+            f"`--objective {objective}` is for a model that generates text, and `{request.model}` is not built as one "
+            f"for {target}",
+            hint=f"name a folder with {GENAI_CONFIG}, or a Hugging Face decoder on another target than an NPU; "
+            "`winml build -m MODEL -o DIR` makes such a folder",
+        )
     if objective == "latency" and target.simulated:
         raise UnavailableError(
             f"`{target}` is simulated on this machine: its times say nothing about a device, so there is no latency "
@@ -209,12 +253,68 @@ def _choose_objective(request: AutoconfigRequest, resolved: Resolved) -> tuple[O
     return objective, (note,)
 
 
+def _choose_of_text(request: AutoconfigRequest, target: Target) -> tuple[Objective, tuple[str, ...]]:
+    """The objective for a model that generates text."""
+    objective: Objective = request.objective or "tokens-per-second"
+    if objective == "latency":
+        raise RequestError(
+            f"`{request.model}` generates text, which has no one latency",
+            hint="use `--objective first-token` for the time of a prompt, or `tokens-per-second` for that of a step",
+        )
+    if target.simulated and objective in (*TIMED, "memory"):
+        raise UnavailableError(
+            f"`{target}` is simulated on this machine: its {objective} says nothing about a device",
+            hint="use `--objective size` here, and search on a machine with the device",
+        )
+    if objective == "placement" and target.ep == "cpu":
+        raise RequestError("every node is placed on the CPU there", hint="use `--objective tokens-per-second`")
+    if request.objective is not None:
+        return objective, ()
+    note = "the model generates text: the objective is tokens-per-second; others are first-token, memory and size"
+    return objective, (note,)
+
+
+def _refuse_of_text(request: AutoconfigRequest, *, targets: int) -> None:
+    """Raise for options that a search of a model that generates text does not have."""
+    inputs = request.inputs
+    given = {
+        "--calibration": request.calibration is not None,
+        "--preset": request.preset is not None,
+        "--input-data": inputs.npz is not None,
+        "--dim` and `--shape": bool(inputs.dims),
+        "--int-range": bool(inputs.int_ranges),
+    }
+    named = next((option for option, is_given in given.items() if is_given), None)
+    if named is not None:
+        raise RequestError(
+            f"`{named}` cannot be used in a search of a model that generates text",
+            hint="configs are judged by `--min-agreement`, or by texts with `--data FILE`",
+        )
+    if request.custom is not None:
+        raise RequestError(
+            "a model that generates text is judged by its tasks, not by a function",
+            hint="`--metric kl_divergence --max-metric X` or `--max-drop X` limit what it may lose",
+        )
+    if request.data is not None and (request.min_metric, request.max_metric, request.max_drop) == (None, None, None):
+        raise RequestError(
+            "a gate by texts needs a limit: metrics of text have no common unit",
+            hint="`--max-drop X` is in the unit of the metric (perplexity); `--metric kl_divergence --max-metric X` is "
+            "in nats",
+        )
+    if targets > 1:
+        raise RequestError(
+            "a model that generates text is searched on one target at a time", hint="give one `--target`"
+        )
+
+
 def prepare(request: AutoconfigRequest, on_event: OnEvent) -> Preparation:
     """Everything that is known without building or measuring."""
     named = request.targets != (None,) or request.ep is not None or request.device is not None
-    given = (
-        None if named else model_argument(request.model, on_event, trust=request.trust.with_typed(request.ep_options))
-    )
+    ref = model_ref.parse(request.model)
+    given: ModelArgument | None = None
+    # What is exported is for no target yet, and a decoder is not exported whole.
+    if not named and not ref.is_exported and (ref.kind == "build" or not is_decoder_folder(Path(request.model))):
+        given = model_argument(request.model, on_event, trust=request.trust.with_typed(request.ep_options))
     built_for = None if given is None else given.target
     resolved = tuple(
         targets.choose(built_for, target, request.ep, request.device).resolved for target in request.targets
@@ -223,22 +323,33 @@ def prepare(request: AutoconfigRequest, on_event: OnEvent) -> Preparation:
         raise RequestError("`--target` has a target twice")
     for one in resolved:
         on_event(TargetChosen(one.target))
-    objective, notes = _choose_objective(request, resolved[0])
+    folder = find_decoder_folder(request.model, resolved[0].target, on_event)
+    objective, notes = _choose_objective(request, resolved[0], generates=folder is not None)
     if any(r.target.simulated for r in resolved) and len(resolved) > 1:
         raise UnavailableError("a simulated target cannot be compared with another one", hint="search on it alone")
-    given = given or model_argument(request.model, on_event, trust=request.trust.with_typed(request.ep_options))
-    model = given.path.absolute()
-    _check_task(request, model)
-    request = replace(request, inputs=sizes.complete(model, request.inputs))
+    decoder: SearchedDecoder | None = None
+    if folder is None:
+        given = given or model_argument(request.model, on_event, trust=request.trust.with_typed(request.ep_options))
+        model = given.path.absolute()
+        _check_task(request, model)
+        request = replace(request, inputs=sizes.complete(model, request.inputs))
+    else:
+        _refuse_of_text(request, targets=len(resolved))
+        given, decoder, text_notes = _open_decoder(request, folder, resolved[0].target, objective)
+        model, notes = given.path, (*notes, *text_notes)
     preset = None if request.preset is None else load_preset(request.preset)
     with Worker(preload=configs.PRELOAD) as worker:
-        calibration, calibration_notes = _choose_calibration(request, model, worker)
-        gate, gate_notes = _make_gate(request, calibration, model, worker)
+        calibration, calibration_notes = _choose_calibration(request, model, worker, texts=decoder is not None)
+        gate, gate_notes = _make_gate(request, calibration, model, worker, decoder)
         base = _make_baseline(request, resolved[0], preset, calibration, given, worker)
         source = find_source(model, worker)
         args, what = {"path": str(model), "fingerprint": False}, "reading the model"
         facts = worker.ask(ModelDescription, "graph.describe", args, what=what).facts
-        if preset is None:
+        if decoder is not None:
+            fused = decoder.folder.in_place
+            whole = make_decoder_space(base, resolved[0].target, request.space, fused=fused)
+            effects = _try_passes(whole, model, worker, on_event)
+        elif preset is None:
             whole = make_space(base, tuple(r.target for r in resolved), request.space)
             effects = _try_passes(whole, model, worker, on_event)
         else:
@@ -276,7 +387,24 @@ def prepare(request: AutoconfigRequest, on_event: OnEvent) -> Preparation:
             *gate_notes,
             *measuring_notes(advice, findings, objective),
         ),
+        decoder=decoder,
     )
+
+
+def _open_decoder(
+    request: AutoconfigRequest, folder: Path, target: Target, objective: Objective
+) -> tuple[ModelArgument, SearchedDecoder, tuple[str, ...]]:
+    """The model of a decoder folder with the session of its build, what is measured of it, and what to say of that."""
+    section = SessionSection()
+    if model_ref.parse(str(folder)).kind == "build":
+        section = model_argument(str(folder), trust=request.trust.with_typed(request.ep_options)).section
+    decoder = describe_search(folder, target, section, objective, request.inputs.batch_size)
+    notes: tuple[str, ...] = ()
+    if objective in _OF_TEXT:
+        notes = describe_text(decoder.text, choose_runtime(target, saved=section.runtime).reason)
+    if decoder.folder.ignored:
+        notes += (f"settings of {GENAI_CONFIG} that are not used: {', '.join(decoder.folder.ignored)}",)
+    return ModelArgument(decoder.folder.model, section), decoder, notes
 
 
 def _preset_notes(preset: Preset | None, target: Target) -> tuple[str, ...]:
@@ -287,8 +415,8 @@ def _preset_notes(preset: Preset | None, target: Target) -> tuple[str, ...]:
 
 
 def measuring_notes(advice: Iterable[Advice], findings: Iterable[Finding], objective: Objective) -> tuple[str, ...]:
-    """Findings about measuring on this target, for a search for latency; general ones are skipped."""
-    if objective != "latency":
+    """Findings about measuring on this target, for a search by times; general ones are skipped."""
+    if objective not in TIMED:
         return ()
     special = {finding.id for finding in findings if finding.scope.ep is not None}
     return tuple(f"on measuring: {one.reason}" for one in advice if one.place == "measure" and one.finding in special)
@@ -305,9 +433,11 @@ def _dim_notes(base: ConfigJSON, found: Mapping[str, Size]) -> tuple[str, ...]:
 
 
 def _choose_calibration(
-    request: AutoconfigRequest, model: Path, worker: Worker
+    request: AutoconfigRequest, model: Path, worker: Worker, *, texts: bool
 ) -> tuple[DataSection | None, tuple[str, ...]]:
-    """The data of static quantization: those given, or some of the labelled ones, with a note."""
+    """The data of static quantization: those given, or some of the labelled ones, with a note; no texts."""
+    if texts:
+        return None, ()
     notes: tuple[str, ...] = ()
     data = request.calibration
     if data is None and request.data is not None:
@@ -325,13 +455,20 @@ def _choose_calibration(
 
 
 def _make_gate(
-    request: AutoconfigRequest, calibration: DataSection | None, model: Path, worker: Worker
+    request: AutoconfigRequest,
+    calibration: DataSection | None,
+    model: Path,
+    worker: Worker,
+    decoder: SearchedDecoder | None,
 ) -> tuple[GateRequest, tuple[str, ...]]:
     """Labelled data if given; otherwise agreement with the given model, on the best available inputs."""
     labelled = request.data is not None
     data = request.data or replace(calibration or DataSection(RANDOM), limit=AGREEMENT_SAMPLES, digest=None)
+    if decoder is not None and not labelled:
+        data = make_gate_data(decoder.folder)
     data = sizes.random_data(data, model, given=request.inputs.dims, worker=worker)
-    found = configs.describe_data(data, model, worker)
+    texts = decoder is not None and labelled
+    found = describe_texts(data) if texts else configs.describe_data(data, model, worker)
     gate = GateRequest(
         replace(found, digest=None),
         request.task if labelled else "outputs",
@@ -344,6 +481,7 @@ def _make_gate(
         max_metric=request.max_metric,
         custom=request.custom,
         task_options=request.task_options,
+        texts=texts,
     )
     return gate, () if labelled else (gate.describe(),)
 

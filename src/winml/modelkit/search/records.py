@@ -11,7 +11,9 @@ from winml.modelkit import __version__
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, RequestError
+from winml.modelkit.core.measurement import GenerationArm
 from winml.modelkit.core.metric_source import MetricSource
+from winml.modelkit.core.objective import Objective
 from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import key, to_json
@@ -23,8 +25,6 @@ from winml.modelkit.search.trial import FreshRounds, Series, Trial
 from winml.modelkit.store import journal
 
 JOURNAL = "journal.jsonl"
-
-Objective = Literal["latency", "size", "placement"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +80,8 @@ class Identity:
     knobs: Mapping[str, tuple[str, ...]]
     inputs: InputSettings
     versions: Mapping[str, Mapping[str, str]]
+    text: GenerationArm | None = key(omit=True)
+    """For a model that generates text: what is measured of it, without its folder."""
 
     def differences(self, other: Identity) -> list[str]:
         """Names of the fields in which two searches differ."""

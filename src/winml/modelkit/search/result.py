@@ -12,7 +12,8 @@ from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.environment import Environment
 from winml.modelkit.core.error_object import ErrorObject
 from winml.modelkit.core.errors import RunFailedError
-from winml.modelkit.core.latency import ArmTimes
+from winml.modelkit.core.latency import ArmMemory, ArmTimes
+from winml.modelkit.core.objective import TIMED, Objective
 from winml.modelkit.core.placement import Placement
 from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.core.result import CommandResult
@@ -23,7 +24,7 @@ from winml.modelkit.ep.trust import option_to_repeat
 from winml.modelkit.measuring.protocols import PROTOCOLS
 from winml.modelkit.measuring.summary import spread_of
 from winml.modelkit.search import race, strategy
-from winml.modelkit.search.records import GateLimits, Objective, StudyRecord, describe_limits
+from winml.modelkit.search.records import GateLimits, StudyRecord, describe_limits
 from winml.modelkit.search.space import ConfigJSON
 from winml.modelkit.search.study import Study
 from winml.modelkit.search.trial import Accuracy, Note, Step, Trial, TrialArtifact, TrialOutcome, Yardstick
@@ -47,6 +48,7 @@ class ConfirmationResult:
     measurement: str | None
     """The name of its samples in `measurements`."""
     times: ArmTimes | None
+    memory: ArmMemory | None = key(omit=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +70,8 @@ class TrialResult:
     verdict: Verdict | None
     confirmation: ConfirmationResult | None
     times: ArmTimes | None
+    memory: ArmMemory | None = key(omit=True)
+    """Of fresh rounds, where memory is what is searched for."""
     rounds: int
     accuracy: Accuracy | None
     placement: Placement | None
@@ -100,7 +104,7 @@ class Champion:
     gain_pct: float
     gain_interval_pct: Bounds | None
     speedup: float | None
-    """null when the objective is not latency."""
+    """null when the objective is not a time."""
     speedup_interval: Bounds | None
     factor: float
     """How many times faster, smaller or fewer pieces."""
@@ -225,7 +229,7 @@ class SearchSession:
     schema: Literal["winml/autoconfig-session/1"] = "winml/autoconfig-session/1"
     objective: Objective
     baseline_p50: float | None
-    """The median of the probe in ms; null when the objective is not latency."""
+    """The median of the probe in ms; null when the objective is not a time."""
     best_p50: float | None
     """The same for the leader, from its ratio."""
     best_label: str
@@ -287,6 +291,7 @@ def _confirmation(trial: Trial, known: SearchState) -> ConfirmationResult | None
         verdict=done.verdict,
         measurement=done.measured.measurement,
         times=done.measured.times,
+        memory=done.measured.memory,
     )
 
 
@@ -320,6 +325,7 @@ def _trial_result(trial: Trial, known: SearchState) -> TrialResult:
         verdict=verdict,
         confirmation=confirmation,
         times=_times(trial, known) if confirmed_times is None else confirmed_times,
+        memory=None if confirmation is None else confirmation.memory,
         rounds=0 if trial.series is None else len(trial.series.deciding),
         accuracy=facts.accuracy,
         placement=facts.placement,
@@ -338,7 +344,7 @@ def _champion(known: SearchState, objective: Objective) -> Champion:
         verdict = trial.confirmation.verdict
         assert verdict.gain_pct is not None
         gain, interval = verdict.gain_pct, verdict.interval_pct
-    timed = objective == "latency"
+    timed = objective in TIMED
     return Champion(
         trial=trial,
         status="BASELINE_IS_BEST" if trial.confirmation is None else "KEEP_CONFIRMED",
@@ -358,7 +364,8 @@ def _front(state: strategy.State) -> tuple[str, ...]:
         accuracy, artifact = trial.facts.accuracy, trial.facts.artifact
         score = 0.0 if trial.outcome == "baseline" else scores.get(trial.id)
         if score is not None and accuracy is not None and accuracy.value is not None and artifact is not None:
-            points[trial.id] = (score, accuracy.value, -float(artifact.bytes))
+            value = -accuracy.value if accuracy.less_is_better else accuracy.value
+            points[trial.id] = (score, value, -float(artifact.bytes))
     return race.pareto_front(points)
 
 
@@ -383,6 +390,10 @@ def suggest_next(
         "latency": f"winml perf -m {model} {where} --op-tracing basic",
         "size": f"winml inspect -m {model}",
         "placement": f"winml analyze -m {model} {where}",
+        # The folder of the champion is the baseline's then, and one that generates text whatever the model was.
+        "first-token": f"winml perf -m {champion} {where} --op-tracing basic",
+        "tokens-per-second": f"winml perf -m {champion} {where} --op-tracing basic",
+        "memory": f"winml perf -m {champion} {where}",
     }
     return looks[objective]
 
@@ -394,7 +405,7 @@ def make_result(start: Preparation, study: Study, folder: SearchFolder, ended: s
     is_decided = ended is not None or any(done.confirmed for done in state.confirmations)
     environment = state.trials[0].facts.environment if state.trials else None
     return SearchResult(
-        model=str(start.source.path),
+        model=start.model,
         model_digest=start.source.artifact.digest,
         targets=tuple(r.target for r in start.resolved),
         objective=start.objective,
@@ -420,7 +431,7 @@ def make_result(start: Preparation, study: Study, folder: SearchFolder, ended: s
             study,
             start.insight,
             start.objective,
-            model=shell_word(str(start.source.path)),
+            model=shell_word(start.model),
             champion=shell_word(str(Path(request.output, folder.champion.name))),
             where=f"--target {start.resolved[0].target}{option_to_repeat(request.ep_options, request.trust)}",
             again=request.again or "the same command with `--resume`",
@@ -504,7 +515,7 @@ def make_table(study: Study) -> list[TableRow]:
 def make_session(study: Study, objective: Objective) -> SearchSession:
     """The content of `session.json`."""
     state, ranked = study.state, race.rank_runners(study.state.trials)
-    timed = objective == "latency" and bool(state.trials)
+    timed = objective in TIMED and bool(state.trials)
     base_ms = (state.trials[0].facts.ms or {}).get("wall") if timed else None
     leader = ranked[0] if ranked and ranked[0].score > 0 else None
     best_ms = None if base_ms is None else base_ms * math.exp(-leader.score) if leader else base_ms

@@ -19,6 +19,7 @@ from winml.modelkit.core.environment import Machine
 from winml.modelkit.core.errors import UnavailableError
 from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.measurement import Arm, CompareProtocol, Measurement
+from winml.modelkit.core.objective import MEASURED, TIMED, Objective
 from winml.modelkit.core.placement import Placement
 from winml.modelkit.core.statistics import median
 from winml.modelkit.core.trust import OWN_REQUEST
@@ -35,10 +36,10 @@ from winml.modelkit.measuring.calibration import ClockValues
 from winml.modelkit.measuring.events import RoundDone
 from winml.modelkit.measuring.reports import Probe
 from winml.modelkit.measuring.rounds import ArmSpec, ComparePlan, RoundProgress
-from winml.modelkit.measuring.summary import arm_medians_ms, arm_times
+from winml.modelkit.measuring.summary import arm_medians_ms, arm_memory, arm_times
+from winml.modelkit.search.decoders import SearchedDecoder
 from winml.modelkit.search.gate import Gate
 from winml.modelkit.search.guards import Built, Calibration, GateAnswer, ProbeAnswer
-from winml.modelkit.search.records import Objective
 from winml.modelkit.search.space import ConfigJSON
 from winml.modelkit.search.trial import FreshRounds, Series, StageRun, TrialArtifact, Yardstick, exact_series
 from winml.modelkit.store import digest
@@ -74,6 +75,8 @@ class SearchSubject:
     build_timeout_s: float | None = None
     measured_on: Machine | None = None
     """The machine of earlier rounds; rounds of two machines cannot be combined."""
+    decoder: SearchedDecoder | None = None
+    """For a model that generates text."""
 
 
 @dataclass(frozen=True)
@@ -193,9 +196,12 @@ class Workbench:
         """The path of an artifact's files, linked from the store once."""
         name = pipeline.artifact.digest.removeprefix(digest.PREFIX)[:24]
         folder = self._folder / "artifacts" / name
-        if (folder / pipeline.artifact.main).is_file():
-            return folder / pipeline.artifact.main
-        return pipeline.materialize(folder)
+        path = folder / pipeline.artifact.main
+        if not path.is_file():
+            path = pipeline.materialize(folder)
+        if self._subject.decoder is not None:
+            self._subject.decoder.complete_folder(path)
+        return path
 
     def _describe(self, name: str, path: Path) -> ModelDescription:
         if name not in self._described:
@@ -208,9 +214,10 @@ class Workbench:
         section = made.session
         given = options.with_threads(resolved.target, section.ep_options, section.threads)
         section = replace(section, ep_options=options.check_options(resolved.target, given))
-        installed = resolved.installed
+        installed, decoder = resolved.installed, self._subject.decoder
+        text = None if decoder is None else decoder.arm(path, resolved.target, section)
         return ArmSpec(
-            Arm(artifact=str(path), target=resolved.target, session=section),
+            Arm(artifact=str(path), target=resolved.target, session=section, generation=text),
             path.name,
             installed.python,
             installed.package.distribution,
@@ -242,7 +249,7 @@ class Workbench:
             self._probes[built.identity] = self._run_probe(spec, limit_s)
         probe = self._probes[built.identity]
         slowdown = 0.0
-        if self._subject.objective == "latency":
+        if self._subject.objective in TIMED:
             mode = bench.choose_mode(base.spec, spec)
             clock = bench.choose_metric(base.spec, spec, mode, (base.probe, probe))
             slowdown = min(probe.on(clock)) / max(1, *base.probe.on(clock))
@@ -256,7 +263,7 @@ class Workbench:
 
     def _verdict_s(self, probe: Probe) -> float:
         """Estimated time of the rounds of a first look: runs of both arms, and a process per round."""
-        if self._subject.objective != "latency":
+        if self._subject.objective not in MEASURED:
             return 0.0
         protocol = self._subject.protocol
         run_s = median(probe.wall_ns) / 1e9
@@ -302,7 +309,7 @@ class Workbench:
         return measuring.alive_together(base.spec, spec, plan), plan
 
     def measure(self, built: Built, *, rounds: int, first: int) -> Series:
-        if self._subject.objective != "latency":
+        if self._subject.objective not in MEASURED:
             return exact_series(self._count(built))
         specs, plan = self._pair(built, first)
         self._probers.close()
@@ -310,7 +317,7 @@ class Workbench:
         with measuring.watching(plan.raise_priority) as raised:
             plan = replace(plan, raise_priority=raised)
             while progress.count < rounds:
-                bench.measure_round(specs, plan, measuring.start, progress)
+                bench.measure_round(specs, plan, _start_for(plan), progress)
                 self._on_event(RoundDone(first + progress.count))
         taken = bench.measurement(specs, plan, progress, self._baseline().probe.environment)
         self._keep(f"{_short(built)}-{first}", taken)
@@ -328,7 +335,7 @@ class Workbench:
 
     def calibrate(self, built: Built) -> Calibration | None:
         """A/A rounds of the baseline, from the cache if present."""
-        if self._subject.objective != "latency" or not self._subject.calibrate:
+        if self._subject.objective not in TIMED or not self._subject.calibrate:  # memory hardly varies
             return None
         (base, _), plan = self._pair(built, 0)
         self._probers.close()
@@ -343,7 +350,7 @@ class Workbench:
         return {clock: values.on(clock) for clock in CLOCKS}
 
     def confirm(self, built: Built, within_s: float) -> tuple[Verdict, FreshRounds]:
-        if self._subject.objective != "latency":
+        if self._subject.objective not in MEASURED:
             # Counted again in another process.
             self._probers.close()
             self._probes.pop(built.identity, None)
@@ -361,13 +368,20 @@ class Workbench:
                 replace(plan, raise_priority=raised),
                 calibration=calibration,
                 environment=self._baseline().probe.environment,
-                start=measuring.start,
+                start=_start_for(plan),
                 progress=RoundProgress(),
                 on_round=lambda p: self._on_event(RoundDone(p.count)),
             )
         name = f"{_short(built)}-confirmation"
         self._keep(name, compared.measurement)
+        if plan.metric == "memory":
+            return compared.verdict, FreshRounds(measurement=name, memory=arm_memory(compared.measurement))
         return compared.verdict, FreshRounds(measurement=name, times=arm_times(compared.measurement, plan.metric))
+
+
+def _start_for(plan: ComparePlan) -> bench.Start:
+    """Memory is that of a process with pages of the ordinary size."""
+    return measuring.start_ordinary if plan.metric == "memory" else measuring.start
 
 
 def _short(built: Built) -> str:
@@ -387,12 +401,11 @@ def count_pieces(placement: Placement) -> int:
 
 
 def _series(taken: Measurement, plan: ComparePlan, progress: RoundProgress) -> Series:
+    if plan.metric == "memory":
+        return Series("memory", {"memory": tuple(bench.values_of(taken, "memory"))})
     values: dict[str, tuple[float, ...]] = {clock: tuple(bench.values_of(taken, clock)) for clock in CLOCKS}
     reasons = [bench.disturbance(plan, conditions) for conditions in progress.conditions]
     medians: dict[str, tuple[tuple[float, float], ...]] = {
         clock: tuple(zip(*arm_medians_ms(taken, clock), strict=False)) for clock in CLOCKS
     }
-    # A search compares no memory.
-    return Series(
-        "cpu" if plan.metric == "cpu" else "wall", values, next((r for r in reasons if r is not None), None), medians
-    )
+    return Series(plan.metric, values, next((r for r in reasons if r is not None), None), medians)

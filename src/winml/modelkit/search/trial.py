@@ -9,7 +9,7 @@ from typing import Literal
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.environment import Environment
 from winml.modelkit.core.errors import DataError
-from winml.modelkit.core.latency import ArmTimes, Interval
+from winml.modelkit.core.latency import ArmMemory, ArmTimes, Interval
 from winml.modelkit.core.measurement import CompareProtocol
 from winml.modelkit.core.placement import Placement
 from winml.modelkit.core.values import key
@@ -19,7 +19,7 @@ from winml.modelkit.search.space import Choice, ConfigJSON, Option, label
 
 TrialOutcome = Literal["baseline", "measured", "same", "failed", "inaccurate", "slower"]
 Step = Literal["build", "probe", "accuracy", "measuring"]
-Metric = Literal["cpu", "wall", "exact"]
+Metric = Literal["cpu", "wall", "memory", "exact"]
 
 EXACT: Metric = "exact"
 """The metric of values that are counted, not timed: one value, no spread."""
@@ -114,6 +114,8 @@ class Accuracy:
     agreement: float | None
     """The median cosine with the given model's outputs."""
     samples: int
+    less_is_better: bool | None = key(omit=True)
+    """Of the metric; absent where more is better."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,6 +157,8 @@ class FreshRounds:
     measurement: str | None = key(omit=True)
     """The name of its samples in the folder of the search."""
     times: ArmTimes | None = key(omit=True)
+    memory: ArmMemory | None = key(omit=True)
+    """Where memory is what is searched for."""
 
 
 @dataclass(frozen=True)
@@ -201,19 +205,19 @@ class Yardstick:
 
     def verdict(self, series: Series) -> Verdict:
         """The verdict of the rounds so far against the baseline."""
-        if series.metric == EXACT:
+        if series.metric == "exact":
             gain = gain_pct(series.deciding[0])
             if gain >= self.protocol.keep_pct:
                 return Verdict("KEEP", f"{gain:.1f} % less, counted", gain_pct=gain, interval_pct=(gain, gain))
             reason = "no less than the baseline, counted"
             return Verdict("DISCARD", reason, gain_pct=gain, interval_pct=(gain, gain))
-        metric: Clock = "cpu" if series.metric == "cpu" else "wall"
+        metric: Clock = series.metric
         if series.disturbed is not None:
             return Verdict("INCONCLUSIVE", series.disturbed, rounds=len(series.deciding), metric=metric)
         judged = judge(
             series.deciding,
             calibration=self.calibration.get(series.metric, ()),
-            other=series.values["wall" if metric == "cpu" else "cpu"],
+            other=() if metric == "memory" else series.values["wall" if metric == "cpu" else "cpu"],
             protocol=self.protocol,
             metric=metric,
             last=True,

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from winml.modelkit.core.knob import Knob, Level
 from winml.modelkit.core.target import Target
+from winml.modelkit.session.generation.runtimes import choose_runtime
 
 DISABLED = "optimization.disable_specified_optimizers"
+_THREADS = Knob("session.threads", (Level("1", {"session.threads": 1}),), prior=-2.0)
+
+
+def decoder_knobs(target: Target) -> tuple[Knob, ...]:
+    """What can be chosen for a model that generates text: the program that runs it, and threads of the CPU."""
+    found = []
+    if choose_runtime(target).name == "genai":
+        found.append(Knob("session.runtime", (Level("onnxruntime", {"session.runtime": "onnxruntime"}),), prior=-1.0))
+    return (*found, *([_THREADS] if target.ep == "cpu" else []))
 
 
 def knobs(target: Target) -> tuple[Knob, ...]:
@@ -24,4 +34,4 @@ def knobs(target: Target) -> tuple[Knob, ...]:
         (Level("off", {"session.config_entries": {DISABLED: "NchwcTransformer"}}),),
         when={"session.optimization_level": ("all",)},
     )
-    return (level, nchwc, Knob("session.threads", (Level("1", {"session.threads": 1}),), prior=-2.0))
+    return (level, nchwc, _THREADS)

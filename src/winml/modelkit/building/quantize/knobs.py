@@ -10,6 +10,8 @@ from winml.modelkit.ep import catalog, precision
 
 OP_TYPES = (("MatMul",), ("Conv",), ("Gemm",), ("MatMul", "Gemm"))
 """Operators that may be quantized alone."""
+BLOCK_SIZES = (16, 64, 128)
+"""Weights that share a scale, besides the 32 of `int4`."""
 
 
 def _schemes(target: Target) -> tuple[Level, ...]:
@@ -37,6 +39,39 @@ def knobs(target: Target) -> tuple[Knob, ...]:
         if modes.intersection(knob.when["quantize.mode"])
     )
     return (Knob("quantize.scheme", schemes, prior=5.0), *within)
+
+
+def decoder_knobs(target: Target) -> tuple[Knob, ...]:
+    """The same of a model that generates text: schemes that need no data, and how blocks of weights are quantized."""
+    schemes = [level for level in _schemes(target) if not level.needs]
+    # A step reads every weight once, so that fewer bits come first.
+    schemes.sort(key=lambda level: level.sets["quantize"]["mode"] != "weight_only")
+    blocks = {"quantize.mode": ("weight_only",)}
+    asymmetric = {"quantize.symmetric_weights": False}
+    return (
+        Knob("quantize.scheme", tuple(schemes), prior=5.0),
+        Knob(
+            "quantize.block_size",
+            tuple(Level(str(size), {"quantize.block_size": size}) for size in BLOCK_SIZES),
+            when=blocks,
+            prior=2.0,
+        ),
+        Knob(
+            "quantize.block_method",
+            (
+                Level("hqq", {"quantize.block_method": "hqq", **asymmetric}),
+                Level("k_quant", {"quantize.block_method": "k_quant"}),
+            ),
+            when=blocks,
+            prior=1.0,
+        ),
+        Knob(
+            "quantize.weights",
+            (Level("asymmetric", asymmetric),),
+            when={**blocks, "quantize.symmetric_weights": (True,)},
+            prior=1.0,
+        ),
+    )
 
 
 def _only(*ops: str) -> Level:

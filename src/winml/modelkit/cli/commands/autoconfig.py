@@ -72,8 +72,9 @@ data_options = stack(
 search_options = stack(
     click.option(
         "--objective",
-        type=click.Choice(["latency", "size", "placement"]),
-        help="What to optimize (default latency; placement on a simulated target).",
+        type=click.Choice(["latency", "size", "placement", "first-token", "tokens-per-second", "memory"]),
+        help="What to optimize (default latency; placement on a simulated target; tokens-per-second of a model that "
+        "generates text).",
     ),
     click.option(
         "--budget", default="10m", show_default=True, metavar="TIME", help="Time budget, such as 90s, 10m or 2h."
@@ -104,6 +105,7 @@ search_options = stack(
         "winml autoconfig -m model.onnx --data test.npz --metric my_metric.py:score --max-drop 0.02 -o search_own",
         "winml autoconfig -m model.onnx --target qnn/npu --calibration samples.npz -o search_npu",
         "winml autoconfig -m model.onnx --preset cpu --only h3,h7 --budget 30m -o preset",
+        "winml autoconfig -m ./llama --objective first-token -o search_llama",
         "winml autoconfig -m model.onnx -o search --resume --budget 1h",
         "winml autoconfig --models list.txt --target cpu -o sweep",
         "winml autoconfig --models list.txt --target qnn/npu --cluster dask://10.0.0.5:8786 "

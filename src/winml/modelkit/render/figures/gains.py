@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from winml.modelkit.core.objective import TIMED
 from winml.modelkit.core.verdict import speedup
 from winml.modelkit.render.autoconfig import gain, gain_interval, quality
 from winml.modelkit.render.figures.pareto import Point
@@ -16,13 +17,21 @@ GAINS = {
     "latency": "times as fast as the baseline, logarithmic",
     "size": "bytes saved, %",
     "placement": "pieces saved, %",
+    "first-token": "times as fast to the first token as the baseline, logarithmic",
+    "tokens-per-second": "tokens per second as a multiple of the baseline's, logarithmic",
+    "memory": "peak memory saved, %",
 }
 """The axis of gains, by objective."""
 
 
 def is_timed(result: SearchResult) -> bool:
     """Whether gains are speeds, which are factors; what is counted is a share."""
-    return result.objective == "latency"
+    return result.objective in TIMED
+
+
+def is_less_better(result: SearchResult) -> bool:
+    """Whether less of what the gate compares is better, as of a perplexity."""
+    return any(trial.accuracy is not None and bool(trial.accuracy.less_is_better) for trial in result.trials)
 
 
 def gain_value(result: SearchResult, trial: TrialResult) -> float | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from winml.modelkit.core.measurement import NS_PER_MS
 from winml.modelkit.render.autoconfig import quality_name
 from winml.modelkit.render.figures.distribution import latency_figure
-from winml.modelkit.render.figures.gains import GAINS, is_timed, quality_points
+from winml.modelkit.render.figures.gains import GAINS, is_less_better, is_timed, quality_points
 from winml.modelkit.render.figures.pareto import pareto_figure
 from winml.modelkit.render.figures.positions import courses_of, position_figure
 from winml.modelkit.render.figures.speedups import rows_of_compare, speedup_figure
@@ -46,4 +46,10 @@ def compare_picture(result: CompareResult) -> str:
 
 def search_picture(result: SearchResult) -> str:
     """Gain, and accuracy or agreement, of every config that works."""
-    return pareto_figure(quality_points(result), GAINS[result.objective], quality_name(result), log=is_timed(result))
+    return pareto_figure(
+        quality_points(result),
+        GAINS[result.objective],
+        quality_name(result),
+        log=is_timed(result),
+        less_is_better=is_less_better(result),
+    )

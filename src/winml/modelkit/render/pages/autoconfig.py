@@ -32,6 +32,7 @@ from winml.modelkit.render.figures.gains import (
     GAINS,
     gain_bounds,
     gain_value,
+    is_less_better,
     is_timed,
     quality_points,
     size_points,
@@ -198,7 +199,10 @@ def _trials_sentence(result: SearchResult, measured: Sequence[TrialResult]) -> s
 
 def _front_figure(result: SearchResult) -> tuple[Block, ...]:
     name = quality_name(result)
-    return _front(result, "front", f"Gain and {name}", name, quality_points(result), without=f"gain and {name}")
+    return _front(
+        result, "front", f"Gain and {name}", name, quality_points(result), without=f"gain and {name}",
+        less_is_better=is_less_better(result),
+    )  # fmt: skip
 
 
 def _size_figure(result: SearchResult) -> tuple[Block, ...]:

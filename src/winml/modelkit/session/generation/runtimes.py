@@ -30,10 +30,15 @@ def is_installed() -> bool:
     return find_spec("onnxruntime_genai") is not None
 
 
-def choose_runtime(target: Target, wanted: str | None = None) -> ChosenRuntime:
-    """The runtime for a target; the one that was asked for where one was."""
+def choose_runtime(target: Target, wanted: str | None = None, *, saved: Runtime | None = None) -> ChosenRuntime:
+    """The runtime for a target; the one that was asked for where one was, then the one that its build names.
+
+    A build says what was faster where it was searched, so that onnxruntime-genai is not missed where it is absent.
+    """
     if wanted is not None:
         return ChosenRuntime("genai" if wanted == "genai" else "onnxruntime", "it was asked for")
+    if saved == "onnxruntime":
+        return ChosenRuntime("onnxruntime", "the build names it")
     if target.ep not in EPS:
         return ChosenRuntime("onnxruntime", f"onnxruntime-genai is not used on {target}")
     if not is_installed():
