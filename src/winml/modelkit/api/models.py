@@ -455,7 +455,7 @@ def _export_options(
     from winml.modelkit.building.export.resolve import ExportOptions
 
     if exporter is not None:
-        one_of(("transformers", "legacy"), exporter=exporter)
+        one_of(("transformers", "legacy", "genai"), exporter=exporter)
     return ExportOptions(
         task=task,
         part=part,

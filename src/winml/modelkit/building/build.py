@@ -248,7 +248,7 @@ def make_ready(request: BuildRequest, on_event: OnEvent, worker: Worker) -> Read
     on_event(StagesPlanned(_stage_names(request, made)))
     if made.export is not None:
         exported = run_export(made.export, Exporting(cache, on_event, request.rebuild, request.timeout_s))
-        made = configs.fit_export(made, exported.path)
+        made = configs.fit_export(made, exported.path, exported.run.report["exporter"])
     source = find_source(Path(made.config.model or ""), worker) if exported is None else exported.source
     plan = _plan(request, made, exported, source, cache)
     settings: Settings | None = None

@@ -68,6 +68,7 @@ def _build_parts(request: BuildRequest, parts: tuple[str, ...], on_event: OnEven
         raise RequestError("a composite model has several artifacts", hint="name a folder for them with `-o DIR`")
     folder = folders.place(request.output)
     _check(folder, parts, overwrite=request.overwrite)
+    axes = _find_axes(request, parts, on_event)
 
     def run(attempt: Attempt) -> BuildPartsResult:
         with Worker(preload=PRELOAD) as worker:
@@ -75,7 +76,8 @@ def _build_parts(request: BuildRequest, parts: tuple[str, ...], on_event: OnEven
             ranges: dict[str, tuple[float, float]] = {}
             for number, part in enumerate(parts, 1):
                 on_event(PartStarted(part, number, len(parts)))
-                ready[part] = _make_ready(_in_ranges(attempt.request, ranges), part, folder, on_event, worker)
+                asked = _with_dims(_in_ranges(attempt.request, ranges), part, axes)
+                ready[part] = _make_ready(asked, part, folder, on_event, worker)
                 ranges |= _measure_ranges(part, ready[part], worker)
             attempt.plan = ready[parts[0]].plan
             proofs = _proofs(ready, worker)
@@ -87,6 +89,27 @@ def _build_parts(request: BuildRequest, parts: tuple[str, ...], on_event: OnEven
     finally:
         with contextlib.suppress(OSError):  # it holds what was built
             folder.rmdir()
+
+
+def _find_axes(request: BuildRequest, parts: tuple[str, ...], on_event: OnEvent) -> dict[str, set[str]]:
+    """The open axes of every part, where sizes were given: a size is for the parts that have the axis."""
+    config = request.config
+    if not isinstance(config, ConfigRequest) or not config.dims:
+        return {}
+    ref, chosen = model_ref.parse(config.model), config.export
+    located = exported.locate(ref, weights=False, code=chosen.trust_remote_code, on_event=on_event)
+    derived = exported.find_derivation(located, chosen, on_event=on_event, timeout_s=request.timeout_s)
+    return {part: set(resolve.resolve(located.folder, chosen, part, derived).sizes) for part in parts}
+
+
+def _with_dims(request: BuildRequest, part: str, axes: Mapping[str, set[str]]) -> BuildRequest:
+    """The request with the sizes that are meant for a part; one that no part has stays, and is an error there."""
+    config = request.config
+    if not axes or not isinstance(config, ConfigRequest):
+        return request
+    others = set().union(*axes.values()) - axes[part]
+    dims = {name: size for name, size in config.dims.items() if name not in others}
+    return replace(request, config=replace(config, dims=dims))
 
 
 def _make_ready(request: BuildRequest, part: str, folder: Path, on_event: OnEvent, worker: Worker) -> Ready:

@@ -48,6 +48,8 @@ from winml.modelkit.worker.client import Worker
 _IN_PLACE = ("cpu", "cuda", "dml", "webgpu")
 """EPs with `GroupQueryAttention`, which the builder of onnxruntime-genai writes; others get plain operators."""
 
+FUSED = "the exporter fused the graph already; no pass runs (`--level` or `--enable` runs some)"
+
 PRELOAD = ("winml.modelkit.graph.source",)
 
 
@@ -89,6 +91,8 @@ class MadeConfig:
     notes: tuple[str, ...]
     export: ExportPlan | None = None
     """The export that the build starts with; None when the model is ONNX."""
+    unfused: OptimizeSection | None = None
+    """The passes that run where an exporter that fuses was asked for and another one did the work."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +196,8 @@ def make(
         compile=_compile(request, planned),
         session=_session(request, session, planned),
     )
-    return MadeConfig(config, planned, (*notes, *dim_notes, *optimize_notes, *range_notes), exporting)
+    unfused = optimize.resolve(disable=request.disable, target=planned.target) if FUSED in optimize_notes else None
+    return MadeConfig(config, planned, (*notes, *dim_notes, *optimize_notes, *range_notes), exporting, unfused)
 
 
 def _plan_export(
@@ -213,9 +218,12 @@ def _plan_export(
     located = exports.locate(ref, weights=weights, code=chosen.trust_remote_code, on_event=on_event)
     derived = exports.find_derivation(located, chosen, on_event=on_event, timeout_s=timeout_s)
     part = chosen.part or (DECODER if is_one_decoder(request, located.folder, planned) else WHOLE)
-    if part == DECODER and chosen.exporter is None and planned.target.ep not in _IN_PLACE:
+    traced = part == DECODER and chosen.exporter is None and planned.target.ep not in _IN_PLACE
+    if traced:
         chosen = replace(chosen, exporter="transformers")
     section = export.resolve(located.folder, chosen, part, derived)
+    if traced:  # not by the user's choice, so that another exporter may follow
+        section = replace(section, fall_back=chosen.dynamic_axes is None)
     return ExportPlan(located, section, chosen.trust_remote_code)
 
 
@@ -227,12 +235,15 @@ def is_one_decoder(request: ConfigRequest, folder: ModelFolder, planned: Planned
     return (planned or targets.plan(request.target, request.ep, request.device)).target.device != "npu"
 
 
-def fit_export(made: MadeConfig, model: Path) -> MadeConfig:
-    """The config without sizes of axes that the exported model turned out not to have.
+def fit_export(made: MadeConfig, model: Path, exporter: str) -> MadeConfig:
+    """The config without sizes of axes that the exported model turned out not to have, and with passes if it is traced.
 
     An exporter drops an input that nothing depends on, and with it axes that no other input has; an export that could
     not leave an axis open has it at one size.
     """
+    if made.unfused is not None and exporter != genai.EXPORTER:
+        notes = tuple(note for note in made.notes if note != FUSED)
+        made = replace(made, config=replace(made.config, optimize=made.unfused), notes=notes)
     section = made.config.optimize
     if made.export is None or section is None or not section.fixed_dims:
         return made
@@ -277,7 +288,7 @@ def _optimize(
         return replace(section, fixed_dims=dims), ()
     opset = request.opset if exporting is None else None
     if request.optimize:
-        return None, ("the exporter fused the graph already; no pass runs (`--level` or `--enable` runs some)",)
+        return None, (FUSED,)
     for option, given in (("--level", request.level), ("--enable", request.enable), ("--opset", opset)):
         if given:
             raise RequestError(f"`{option}` and `--no-optimize` cannot be combined")

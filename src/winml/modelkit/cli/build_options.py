@@ -39,8 +39,9 @@ export_options = stack(
     click.option("--part", metavar="PART", help="Only this part of a composite model; `model` is the whole."),
     click.option(
         "--exporter",
-        type=click.Choice(["transformers", "legacy"]),
-        help="Exporter from PyTorch to ONNX (default: transformers, and legacy where that fails).",
+        type=click.Choice(["transformers", "legacy", "genai"]),
+        help="Exporter to ONNX (default: onnxruntime-genai's builder for decoders that it has, else transformers, and "
+        "legacy where that fails).",
     ),
     click.option(
         "--shape",

@@ -7,6 +7,8 @@ libraries that it names are never used, and its files stay below its folder.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -18,6 +20,13 @@ from winml.modelkit.core.json_text import read_object
 from winml.modelkit.core.values import Names
 
 GENAI_CONFIG = "genai_config.json"
+_GENAI_PACKAGES = (
+    "onnxruntime-genai",
+    "onnxruntime-genai-cuda",
+    "onnxruntime-genai-directml",
+    "onnxruntime-genai-winml",
+)
+"""Distributions that bring onnxruntime-genai."""
 _HINT = "`winml build -m MODEL -o DIR` makes such a folder"
 _MAX_LENGTH = 2**24
 _MAX_LAYERS = 4096
@@ -64,6 +73,18 @@ class DecoderFolder:
         return [(past % n, present % n) for past, present in pairs for n in range(self.layers)]
 
 
+def find_genai() -> tuple[str, str] | None:
+    """The distribution that brings onnxruntime-genai and its version; None where there is none. Nothing is imported."""
+    if find_spec("onnxruntime_genai") is None:
+        return None
+    for name in _GENAI_PACKAGES:
+        try:
+            return name, metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return None
+
+
 def is_decoder_folder(path: Path) -> bool:
     """Whether a path is a folder with a model that generates text."""
     return (path / GENAI_CONFIG).is_file()
@@ -78,7 +99,7 @@ def read_decoder_folder(folder: Path) -> DecoderFolder:
         raise ModelFileError(f"`{folder}` is not a folder that generates text: {error}", hint=_HINT) from error
     try:
         return _read(folder, value)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OSError) as error:
         reason = f"`{error.args[0]}` is missing" if isinstance(error, KeyError) else str(error)
         raise ModelFileError(f"`{path}`: {reason}", hint=_HINT) from error
 
@@ -99,7 +120,7 @@ def make_genai_config(
     }
     tokens = {
         "bos_token_id": folder.first_token,
-        "eos_token_id": list(folder.end_tokens) or [folder.padding_token],
+        "eos_token_id": list(folder.end_tokens),
         "pad_token_id": folder.padding_token,
         "vocab_size": folder.vocabulary,
     }
@@ -141,6 +162,9 @@ def _read(folder: Path, value: Mapping[str, Any]) -> DecoderFolder:
     inputs, outputs = _object(decoder, "inputs"), _object(decoder, "outputs")
     if "encoder" in model or "vision" in model or "speech" in model or "pipeline" in decoder:
         raise ValueError("models of several parts are not read; this one has more than a decoder")
+    for name in ("input_ids", "attention_mask", "position_ids"):
+        if inputs.get(name, name) != name:
+            raise ValueError(f"its input `{name}` has another name, which is not read")
     file = _text(decoder, "filename")
     if not stays_inside(file):
         raise ValueError(f"it names `{file}`, which is outside its folder")
@@ -204,6 +228,6 @@ def _optional(value: Mapping[str, Any], name: str) -> int | None:
 
 def _tokens(value: Any) -> tuple[int, ...]:
     found = value if isinstance(value, list) else [] if value is None else [value]
-    if not all(isinstance(token, int) and not isinstance(token, bool) and token >= 0 for token in found):
+    if not all(isinstance(token, int) and not isinstance(token, bool) and 0 <= token < 2**31 for token in found):
         raise ValueError(f"a token must be a whole number but is {value!r:.40}")
     return tuple(found)

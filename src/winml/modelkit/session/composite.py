@@ -135,7 +135,8 @@ class Composite:
             past = _past(made)
             if total is not None:  # the oldest words go, which are padding as long as the text fits
                 mask = mask[:, -total:]
-                past = {name: np.ascontiguousarray(array[:, :, 1 - total :]) for name, array in past.items()}
+                past = {name: _fit_past(array, total - 1) for name, array in past.items()}
+                mask = np.pad(mask, ((0, 0), (total - mask.shape[1], 0)))
             made = self.run("decode", {"input_ids": ids, "attention_mask": mask, "position_ids": position, **past})
         return tokens.made
 
@@ -187,6 +188,13 @@ class Composite:
 def _past(made: Arrays) -> Arrays:
     """The cache that a step returns, by the input names of the next step."""
     return {f"past_{name.removeprefix('present_')}": a for name, a in made.items() if name.startswith("present_")}
+
+
+def _fit_past(array: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
+    """The newest words of a cache, with zeros before them, which the mask hides, where there are fewer."""
+    newest = array[:, :, -length:]
+    missing = length - newest.shape[2]
+    return np.ascontiguousarray(np.pad(newest, ((0, 0), (0, 0), (missing, 0), (0, 0))))
 
 
 class _Tokens:

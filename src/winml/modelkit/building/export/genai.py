@@ -7,15 +7,16 @@ other export.
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.core.config import ExportSection, InputSection
 from winml.modelkit.core.errors import RequestError, RunFailedError, UnavailableError
+from winml.modelkit.core.generation import find_genai
 from winml.modelkit.worker.scratch import ScratchFolder
 
 EXPORTER = "genai"
@@ -49,7 +50,7 @@ ARCHITECTURES = (
 
 
 def is_installed() -> bool:
-    return find_spec("onnxruntime_genai") is not None
+    return find_genai() is not None
 
 
 def covers(folder: ModelFolder) -> bool:
@@ -83,12 +84,12 @@ def build(folder: Path, section: ExportSection, work: Path) -> tuple[Any, Path |
                 create_model(None, str(folder), str(output), "fp32", "cpu", str(scratch / "cache"), **options)
         except MemoryError:
             raise
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EACCES):
+                raise  # of this machine, not of the model: tracing it instead would not help, and would be kept
+            raise _explain(error) from error
         except Exception as error:  # whatever its code raises for a model that it does not expect
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise RunFailedError(
-                f"onnxruntime-genai's builder raised {type(error).__name__}: {reason[:300]}",
-                hint="`--exporter transformers` traces the model instead",
-            ) from error
+            raise _explain(error) from error
     path = output / "model.onnx"
     data = path.with_name(f"{path.name}.data")
     is_large = data.is_file() and data.stat().st_size > LARGE_BYTES
@@ -97,12 +98,24 @@ def build(folder: Path, section: ExportSection, work: Path) -> tuple[Any, Path |
     return model, data if is_large else None
 
 
+def _explain(error: Exception) -> RunFailedError:
+    reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return RunFailedError(
+        f"onnxruntime-genai's builder raised {type(error).__name__}: {reason[:300]}",
+        hint="`--exporter transformers` traces the model instead",
+    )
+
+
 def _import() -> tuple[Any, Any]:
     if not is_installed():
         raise UnavailableError("building by onnxruntime-genai needs the package", hint=INSTALL)
     import transformers
-    from onnxruntime_genai.models import builder
-    from onnxruntime_genai.models.builders import base
+
+    try:
+        from onnxruntime_genai.models import builder
+        from onnxruntime_genai.models.builders import base
+    except (ImportError, OSError) as error:  # a library that it needs is missing
+        raise _explain(error) from error
 
     # The tokenizer is copied with the other files of the processor, and a folder may have none.
     base.Model.save_processing = _do_nothing

@@ -130,6 +130,11 @@ def _choose_exporter(folder: ModelFolder, options: ExportOptions, part: str) -> 
             hint="`--exporter transformers` traces any part of a model",
         )
     asked = options.opset is not None or options.shapes or options.dynamic_axes is not None or options.input_specs
+    if options.exporter == genai.EXPORTER and asked:
+        raise RequestError(
+            "onnxruntime-genai's builder has its own opset, shapes and inputs",
+            hint="remove `--opset`, `--shape`, `--dynamic-axes` and `--input-specs`, or add `--exporter transformers`",
+        )
     if options.exporter is None and fits and not asked and genai.is_installed():
         return genai.EXPORTER
     return options.exporter or "transformers"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from winml.modelkit.core.generation import find_genai
+
 STAGE_VERSION = 3
 DERIVE_VERSION = 2
 """Of what the inputs of an architecture in no table are derived by."""
@@ -14,4 +16,5 @@ NPU_OPSET = 22
 
 def libraries_of(exporter: str) -> tuple[str, ...]:
     """Distributions whose versions change what an exporter writes."""
-    return (*LIBRARIES, "onnxruntime-genai") if exporter == "genai" else LIBRARIES
+    found = find_genai() if exporter == "genai" else None
+    return LIBRARIES if found is None else (*LIBRARIES, found[0])

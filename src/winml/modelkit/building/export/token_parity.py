@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,8 +42,9 @@ class AskedTokens:
 def ask_tokens(decoder: DecoderFolder, reference: Any, seed: int) -> AskedTokens:
     """Prompts of different lengths, padded on the left, and PyTorch's tokens."""
     size = sum(weight.numel() for weight in reference.parameters())
-    tokens = min(TOKENS if size < LARGE else FEW_TOKENS, decoder.context_length - max(PROMPTS))
-    ids, mask = _make_prompts(decoder.vocabulary or FIRST_WORD + 1, seed)
+    lengths = [max(1, min(length, decoder.context_length // 2)) for length in PROMPTS]
+    tokens = min(TOKENS if size < LARGE else FEW_TOKENS, decoder.context_length - max(lengths))
+    ids, mask = _make_prompts(decoder.vocabulary or FIRST_WORD + 1, lengths, seed)
     return AskedTokens(ids, mask, _generate(reference, ids, mask, tokens))
 
 
@@ -67,11 +68,11 @@ def compare_tokens(decoder: DecoderFolder, asked: AskedTokens, load: Callable[[]
     return TokenParity(prompts=len(wanted), tokens=wanted.shape[1], equal=equal, ties=ties)
 
 
-def _make_prompts(vocabulary: int, seed: int) -> tuple[Ids, Ids]:
+def _make_prompts(vocabulary: int, lengths: Sequence[int], seed: int) -> tuple[Ids, Ids]:
     rng = np.random.default_rng(seed)
-    width = max(PROMPTS)
-    ids = rng.integers(min(FIRST_WORD, vocabulary - 1), vocabulary, (len(PROMPTS), width))
-    mask: Ids = (np.arange(width)[None] >= width - np.array(PROMPTS)[:, None]).astype(np.int64)
+    width = max(lengths)
+    ids = rng.integers(min(FIRST_WORD, vocabulary - 1), vocabulary, (len(lengths), width))
+    mask: Ids = (np.arange(width)[None] >= width - np.array(lengths)[:, None]).astype(np.int64)
     return ids, mask
 
 

@@ -35,8 +35,10 @@ def check(section: QuantizeSection) -> None:
     if section.block_method in ("hqq", "k_quant"):
         if section.weight_type not in ("int4", "uint4"):
             raise RequestError(f"method `{section.block_method}` has 4-bit weights, not {section.weight_type}")
-        if section.symmetric_weights and section.block_method == "hqq":
-            raise RequestError("method `hqq` gives asymmetric weights", hint="add `--asymmetric-weights`")
+        if section.symmetric_weights:
+            raise RequestError(
+                f"method `{section.block_method}` gives asymmetric weights", hint="add `--asymmetric-weights`"
+            )
     if section.activation_type is not None:
         raise RequestError("with weights in blocks the activations stay in float")
     size = section.block_size or BLOCK_SIZE
@@ -64,7 +66,18 @@ def _set_compute(model: ModelProto, section: QuantizeSection, names: Collection[
 
 def choose(model: ModelProto, section: QuantizeSection, types: Mapping[str, int]) -> NodeSelection:
     """The nodes to quantize."""
-    return select(model, section, _ABLE, bodies=True)
+    chosen = select(model, section, _ABLE, bodies=True)
+    if section.block_method != "k_quant":
+        return chosen
+    size = section.block_size or BLOCK_SIZE
+    heights = {t.name: t.dims[0] for t in model.graph.initializer if len(t.dims) == 2}
+    reason = f"k_quant of onnxruntime cannot pack an odd number of blocks of {size}"
+    odd = {
+        node.name: reason
+        for node in model.graph.node
+        if node.op_type in _ABLE and -(-heights.get(node.input[1], 0) // size) % 2
+    }
+    return chosen.without(odd)
 
 
 def quantize(model: ModelProto, section: QuantizeSection, selection: NodeSelection) -> tuple[ModelProto, NodeSelection]:

@@ -124,7 +124,7 @@ def _open_decoder(asked: RunArguments, folder: Path, task: Task, stack: ExitStac
     notes = tuple(f"`{name}` of genai_config.json is not used" for name in described.ignored)
     arm = asked.arm
     if task.name == tasks.GENERATION:
-        chosen = choose_runtime(arm.target, asked.runtime)
+        chosen = choose_runtime(arm.target, asked.runtime, section=arm.session, strict_ep=arm.strict_ep)
         new_tokens = asked.new_tokens or min(NEW_TOKENS, max(described.context_length // 2, 1))
         generator = open_generator(
             folder,

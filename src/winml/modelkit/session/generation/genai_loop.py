@@ -10,23 +10,23 @@ import json
 import os
 import shutil
 import sys
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from winml.modelkit.core.errors import RequestError, SessionError, UnavailableError
-from winml.modelkit.core.generation import GENAI_CONFIG, make_genai_config, read_decoder_folder
+from winml.modelkit.core.generation import GENAI_CONFIG, find_genai, make_genai_config, read_decoder_folder
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.session.generation.generator import Ids, check_prompt
-from winml.modelkit.session.generation.runtimes import EPS, INSTALL, is_installed
+from winml.modelkit.session.generation.runtimes import EPS, INSTALL, is_installed, unknown_settings
 from winml.modelkit.worker.scratch import ScratchFolder
 
 __all__ = ["EPS", "INSTALL", "GenaiGenerator", "is_installed", "load_library"]
 
 PACKAGE = "onnxruntime-genai"
+_OTHER = "`--runtime onnxruntime` runs it in the loop of winml"
 
 
 class GenaiGenerator:
@@ -38,6 +38,9 @@ class GenaiGenerator:
                 f"onnxruntime-genai is used on {', '.join(EPS)} only, not on {target}",
                 hint="leave the runtime to winml, which runs its own loop there",
             )
+        other = unknown_settings(section or SessionSection())
+        if other:
+            raise RequestError(f"onnxruntime-genai does not take {other} of a session", hint=_OTHER)
         self.description = read_decoder_folder(Path(folder))
         self._library = load_library()
         self._model = self._open(section or SessionSection())
@@ -45,7 +48,8 @@ class GenaiGenerator:
 
     @property
     def runtime(self) -> str:
-        return f"onnxruntime-genai {metadata.version(PACKAGE)}"
+        found = find_genai()
+        return f"onnxruntime-genai {'of an unknown version' if found is None else found[1]}"
 
     @property
     def context_length(self) -> int:
@@ -69,7 +73,7 @@ class GenaiGenerator:
             except Exception as error:
                 raise SessionError(
                     f"onnxruntime-genai cannot open `{self.description.model}`: {str(error)[:400]}",
-                    hint="`--runtime onnxruntime` runs it in the loop of winml",
+                    hint=_OTHER,
                 ) from error
 
     def start(self, ids: Ids, mask: Ids | None = None, *, new_tokens: int) -> None:
@@ -80,18 +84,29 @@ class GenaiGenerator:
                 hint="`--runtime onnxruntime` takes padding on the left",
             )
         length = ids.shape[1] + new_tokens
-        params = self._library.GeneratorParams(self._model)
-        params.set_search_options(do_sample=False, max_length=length, batch_size=len(ids))
-        self._generator = self._library.Generator(self._model, params)
-        self._generator.append_tokens(ids.astype(np.int32))
+        try:
+            params = self._library.GeneratorParams(self._model)
+            params.set_search_options(do_sample=False, max_length=length, batch_size=len(ids))
+            self._generator = self._library.Generator(self._model, params)
+            self._generator.append_tokens(ids.astype(np.int32))
+        except Exception as error:  # the library has no errors of its own
+            raise self._explain(error) from error
 
     def next(self) -> Ids:
         if self._generator is None:
             raise SessionError("`next` was called before `start`")
-        self._generator.generate_next_token()
+        try:
+            self._generator.generate_next_token()
+        except Exception as error:
+            raise self._explain(error) from error
         # Of 32 bits, and left so: a call of numpy after each step takes 5 % of the 40 us of a tiny decoder's.
         tokens: Ids = self._generator.get_next_tokens()
         return tokens
+
+    def _explain(self, error: Exception) -> SessionError:
+        return SessionError(
+            f"onnxruntime-genai cannot run `{self.description.model}`: {str(error).strip()[:400]}", hint=_OTHER
+        )
 
     def close(self) -> None:
         self._generator = self._model = None
@@ -124,7 +139,12 @@ def load_library() -> Any:
     """The package, imported; an error says how to install it."""
     if not is_installed():
         raise UnavailableError("running a model by onnxruntime-genai needs the package", hint=INSTALL)
-    import onnxruntime_genai
+    try:
+        import onnxruntime_genai
 
-    onnxruntime_genai.disable_telemetry_events()
+        onnxruntime_genai.disable_telemetry_events()
+    except (ImportError, OSError, AttributeError) as error:
+        raise UnavailableError(
+            f"onnxruntime-genai is installed but cannot be imported: {str(error)[:300]}", hint=_OTHER
+        ) from error
     return onnxruntime_genai

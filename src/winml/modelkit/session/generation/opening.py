@@ -23,7 +23,7 @@ def open_generator(
     strict_ep: bool = False,
 ) -> GenaiGenerator | OrtGenerator:
     """A decoder folder, ready to run on a target; the last two are for our own loop, as a session takes them."""
-    chosen = choose_runtime(target, runtime)
+    chosen = choose_runtime(target, runtime, section=section, strict_ep=strict_ep)
     if chosen.name == "genai":
         return GenaiGenerator(folder, target=target, section=section)
     return OrtGenerator(folder, target=target, section=section, distribution=distribution, strict_ep=strict_ep)

@@ -5,10 +5,11 @@ Nothing of a runtime is imported here: the process of a command chooses, a worke
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Literal
 
 from winml.modelkit.core.dataclass import dataclass
+from winml.modelkit.core.generation import find_genai
+from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 
 Runtime = Literal["genai", "onnxruntime"]
@@ -27,10 +28,27 @@ class ChosenRuntime:
 
 
 def is_installed() -> bool:
-    return find_spec("onnxruntime_genai") is not None
+    return find_genai() is not None
 
 
-def choose_runtime(target: Target, wanted: str | None = None, *, saved: Runtime | None = None) -> ChosenRuntime:
+def unknown_settings(section: SessionSection) -> str | None:
+    """Settings of a session that onnxruntime-genai has no word for; None when there are none."""
+    given = {
+        "the optimization level": section.optimization_level != "all",
+        "options of an EP": bool(section.ep_options),
+        "fixed dimensions": bool(section.fixed_dims),
+    }
+    return ", ".join(name for name, is_given in given.items() if is_given) or None
+
+
+def choose_runtime(
+    target: Target,
+    wanted: str | None = None,
+    *,
+    saved: Runtime | None = None,
+    section: SessionSection | None = None,
+    strict_ep: bool = False,
+) -> ChosenRuntime:
     """The runtime for a target; the one that was asked for where one was, then the one that its build names.
 
     A build says what was faster where it was searched, so that onnxruntime-genai is not missed where it is absent.
@@ -43,4 +61,7 @@ def choose_runtime(target: Target, wanted: str | None = None, *, saved: Runtime 
         return ChosenRuntime("onnxruntime", f"onnxruntime-genai is not used on {target}")
     if not is_installed():
         return ChosenRuntime("onnxruntime", f"onnxruntime-genai is not installed ({INSTALL})")
+    other = "a check of where nodes ran" if strict_ep else unknown_settings(section or SessionSection())
+    if other:
+        return ChosenRuntime("onnxruntime", f"onnxruntime-genai does not take {other}")
     return ChosenRuntime("genai", "onnxruntime-genai is installed")
