@@ -73,8 +73,9 @@ search_options = stack(
     click.option(
         "--objective",
         type=click.Choice(["latency", "size", "placement", "first-token", "tokens-per-second", "memory"]),
-        help="What to optimize (default latency; placement on a simulated target; tokens-per-second of a model that "
-        "generates text).",
+        metavar="NAME",
+        help="What to optimize: latency (default), size or placement (default on a simulated target); of a model that "
+        "generates text tokens-per-second (default), first-token, memory or size.",
     ),
     click.option(
         "--budget", default="10m", show_default=True, metavar="TIME", help="Time budget, such as 90s, 10m or 2h."
