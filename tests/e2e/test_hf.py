@@ -16,6 +16,7 @@ from program import QUICK, failed, valid, winml_process
 from test_build import Builds
 
 import hf_zoo
+from winml.modelkit.core.generation import read_decoder_folder
 
 pytestmark = [pytest.mark.hf, pytest.mark.xdist_group("hf")]
 
@@ -102,14 +103,27 @@ def test_commands_take_the_folder_itself(bert: dict[str, Any], builds: Builds, h
 
 
 def test_a_composite_model_is_built_part_by_part(builds: Builds, hf_folders: Path) -> None:
-    words = ("-m", hf_folders / "gpt2", "--target", "cpu", "--no-analyze")
-    result = builds.build(*words, "-o", "gpt2")
-    assert [part["part"] for part in result["parts"]] == ["prefill", "decode"]
+    words = ("-m", hf_folders / "t5", "--target", "cpu", "--no-analyze")
+    result = builds.build(*words, "-o", "t5")
+    assert [part["part"] for part in result["parts"]] == ["encoder", "prefill", "decode"]
     assert {part["proof"]["status"] for part in result["parts"]} == {"proven on target"}
-    parts = valid((builds.folder / "gpt2" / "parts.json").read_text())
-    assert set(parts["parts"]) == {"prefill", "decode"}
-    assert (builds.folder / "gpt2" / "decode" / "model.onnx").is_file()
-    assert "holds another build" in failed(builds.winml("build", *words, "-o", "gpt2"), 2)
+    parts = valid((builds.folder / "t5" / "parts.json").read_text())
+    assert set(parts["parts"]) == {"encoder", "prefill", "decode"}
+    assert (builds.folder / "t5" / "decode" / "model.onnx").is_file()
+    assert "holds another build" in failed(builds.winml("build", *words, "-o", "t5"), 2)
+
+
+def test_a_decoder_is_built_as_a_folder_that_generates_text(builds: Builds, hf_folders: Path) -> None:
+    words = ("-m", hf_folders / "qwen2", "--target", "cpu", "--no-analyze")
+    result = builds.build(*words, "-p", "int4", "-o", "qwen2")
+    folder = builds.folder / "qwen2"
+    assert result["proof"]["status"] == "proven on target"
+    described = read_decoder_folder(folder)
+    assert (described.file, described.takes_positions) == ("model.onnx", described.in_place is False)
+    exported = json.loads((folder / "export_metadata.json").read_text(encoding="utf-8"))
+    assert exported["parity"]["tokens"]["ties"] == 0
+    perf = builds.winml("perf", "-m", folder, "--new-tokens", "4", "--sessions", "1", "--prompt-tokens", "4", "--json")
+    assert valid(perf.stdout)["schema"] == "winml/perf-generation/1"
 
 
 @pytest.mark.slow
