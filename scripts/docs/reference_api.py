@@ -19,6 +19,7 @@ from winml.modelkit.api import arguments
 from winml.modelkit.core.value_schema import descriptions
 
 COMMANDS = {
+    "perf_generation": "perf",
     "build_from_config": "build",
     "compile_multiple_onnx": "compile",
     "evaluate": "eval",
@@ -58,6 +59,7 @@ MEANINGS = {
     "base": "The model that the candidates are compared with.",
     "before": "The earlier trace.",
     "candidates": "Models, build folders or build configs; none when one model is compared over several targets.",
+    "perf_generation model": "A folder that generates text.",
     "compile_multiple_onnx config": "A build config: its `target`, and its `compile` section unless the defaults do.",
     "compile_multiple_onnx model_paths": "ONNX files.",
     "compile_multiple_onnx output_path": "A folder, or for a single model a file that ends in `.onnx`.",

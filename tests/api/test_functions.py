@@ -24,6 +24,7 @@ from test_documentation import at_batch
 import model_zoo
 import winml.modelkit as wk
 from ctrl_c import press_ctrl_c, start
+from decoder_zoo import decoder_folder
 from winml.modelkit.api.rows import rows_of
 from winml.modelkit.core.errors import ModelFileError, RequestError, UnavailableError, WorkerCrashed
 
@@ -97,6 +98,8 @@ def test_an_example_of_the_docs_works(
     Path("space.json").write_text(json.dumps(space), encoding="utf-8")
     if "my-bert" in block:
         shutil.copytree(request.getfixturevalue("hf_folders") / "bert", "my-bert")
+    if "my-decoder" in block:
+        decoder_folder(Path("my-decoder"))
     exec(compile(block, "docs/api.md", "exec"), {"__name__": "__main__"})
     assert capsys.readouterr().out.strip()
 

@@ -16,7 +16,7 @@ import winml.modelkit as wk
 
 FUNCTIONS = (
     "analyze", "autoconfig", "build", "build_from_config", "compare", "compile", "evaluate", "export", "inspect",
-    "matrix", "optimize", "perf", "quantize", "report", "sys", "trace_diff",
+    "matrix", "optimize", "perf", "perf_generation", "quantize", "report", "sys", "trace_diff",
 )  # fmt: skip
 _LIGHT = """
 import json, sys

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from winml.modelkit.api.measurements import compare as compare
     from winml.modelkit.api.measurements import evaluate as evaluate
     from winml.modelkit.api.measurements import perf as perf
+    from winml.modelkit.api.measurements import perf_generation as perf_generation
     from winml.modelkit.api.measurements import trace_diff as trace_diff
     from winml.modelkit.api.models import analyze as analyze
     from winml.modelkit.api.models import build as build
@@ -97,6 +98,7 @@ _FROM = {
     "matrix": "api.searches",
     "optimize": "api.models",
     "perf": "api.measurements",
+    "perf_generation": "api.measurements",
     "quantize": "api.models",
     "report": "api.reports",
     "sys": "api.searches",

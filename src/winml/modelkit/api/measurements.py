@@ -57,24 +57,16 @@ def perf(
     monitor: bool = False,
     op_tracing: Literal["basic", "detail"] | None = None,
     baseline: PathLike | None = None,
-    prompt_tokens: int | Sequence[int] | None = None,
-    new_tokens: int | None = None,
-    runtime: Literal["genai", "onnxruntime"] | None = None,
     timeout: float | None = None,
     on_event: OnEvent | None = None,
     progress: bool | None = None,
-) -> PerfResult | GenerationPerf:
+) -> PerfResult:
     """Measure the latency of a model on a target in fresh processes, with its interval and where its nodes ran.
 
-    Of a folder that generates text it is the time to the first token after prompts of `prompt_tokens`, the tokens per
-    second of `new_tokens` after each, and the memory: a `GenerationPerf`.
-
-    `strict_ep` raises `CheckFailed` when a node runs on the CPU instead of the target.
+    `strict_ep` raises `CheckFailed` when a node runs on the CPU instead of the target. `perf_generation` measures a
+    folder that generates text.
     """
-    at_least(1, iterations=iterations, sessions=sessions, threads=threads, new_tokens=new_tokens)
-    lengths = (prompt_tokens,) if isinstance(prompt_tokens, int) else prompt_tokens
-    at_least(1, prompt_tokens=None if lengths is None else min(lengths, default=0))
-    one_of(("genai", "onnxruntime"), runtime=runtime)
+    at_least(1, iterations=iterations, sessions=sessions, threads=threads)
     at_least(0, warmup=warmup, cool_down=cool_down)
     more_than_zero(duration=duration, timeout=timeout)
     one_of(("basic", "detail"), op_tracing=op_tracing)
@@ -83,11 +75,16 @@ def perf(
     # The first process starts before the modules are imported that measure with it.
     with calling(on_event, progress, PerfProgress) as call, Processes() as processes:
         from winml.modelkit.core.build_folder import PARTS
-        from winml.modelkit.measuring.perf import DEFAULT_TIMEOUT_S, GenerationSettings, PerfRequest
-        from winml.modelkit.measuring.perf_parts import PerfParts, perf_model
+        from winml.modelkit.core.generation import is_decoder_folder
+        from winml.modelkit.measuring.perf import DEFAULT_TIMEOUT_S, PerfRequest
+        from winml.modelkit.measuring.perf import perf as run
         from winml.modelkit.measuring.sessions import AskedProtocol
 
         source = call.model(model)
+        if is_decoder_folder(Path(source)):
+            raise RequestError(
+                f"`{source}` generates text", hint="`wk.perf_generation` measures its first token and tokens per second"
+            )
         if (Path(source) / PARTS).is_file():
             raise RequestError(
                 f"`{source}` holds the parts of a composite model",
@@ -116,11 +113,72 @@ def perf(
             op_tracing=op_tracing,
             baseline=None if baseline is None else Path(baseline),
             monitor=monitor,
+        )
+        return run(request, call.on_event, processes)
+
+
+def perf_generation(
+    model: PathLike,
+    *,
+    target: str | None = None,
+    prompt_tokens: int | Sequence[int] | None = None,
+    new_tokens: int | None = None,
+    runtime: Literal["genai", "onnxruntime"] | None = None,
+    batch_size: int | None = None,
+    iterations: int | None = None,
+    warmup: int | None = None,
+    sessions: int | None = None,
+    cool_down: float = 0.0,
+    seed: int = 0,
+    threads: int | None = None,
+    ep_options: EPOptions | None = None,
+    trust_options: Words = (),
+    monitor: bool = False,
+    op_tracing: Literal["basic", "detail"] | None = None,
+    timeout: float | None = None,
+    on_event: OnEvent | None = None,
+    progress: bool | None = None,
+) -> GenerationPerf:
+    """Measure a folder that generates text in fresh processes: first token, tokens per second, and memory.
+
+    The first token comes after prompts of `prompt_tokens`, tokens per second are those of `new_tokens` after each.
+    """
+    at_least(1, iterations=iterations, sessions=sessions, threads=threads, new_tokens=new_tokens)
+    lengths = (prompt_tokens,) if isinstance(prompt_tokens, int) else prompt_tokens
+    at_least(1, prompt_tokens=None if lengths is None else min(lengths, default=0))
+    one_of(("genai", "onnxruntime"), runtime=runtime)
+    at_least(0, warmup=warmup, cool_down=cool_down)
+    more_than_zero(timeout=timeout)
+    one_of(("basic", "detail"), op_tracing=op_tracing)
+    with calling(on_event, progress, PerfProgress) as call:
+        from winml.modelkit.core.generation import read_decoder_folder
+        from winml.modelkit.measuring.generation import perf_generation as run
+        from winml.modelkit.measuring.perf import DEFAULT_TIMEOUT_S, GenerationSettings, PerfRequest
+        from winml.modelkit.measuring.processes import Processes
+        from winml.modelkit.measuring.sessions import AskedProtocol
+
+        source = path_of(model, "model")
+        read_decoder_folder(Path(source))  # an error of its own for any other folder
+        request = PerfRequest(
+            model=source,
+            target=target,
+            protocol=AskedProtocol(
+                iterations=iterations,
+                warmup=warmup,
+                sessions=sessions,
+                cool_down_s=cool_down,
+                timeout_s=timeout or DEFAULT_TIMEOUT_S,
+            ),
+            threads=threads,
+            ep_options=options_of(ep_options),
+            trust=trust_of(trust_options),
+            inputs=call.inputs(None, dims=None, shapes=None, batch_size=batch_size, int_ranges=None, seed=seed),
+            op_tracing=op_tracing,
+            monitor=monitor,
             generation=GenerationSettings(None if lengths is None else tuple(lengths), new_tokens, runtime),
         )
-        result = perf_model(request, call.on_event, processes)
-        assert not isinstance(result, PerfParts)  # refused above
-        return result
+        with Processes() as processes:
+            return run(request, call.on_event, processes)
 
 
 def compare(

@@ -428,17 +428,19 @@ def build_from_config(
 
 
 def _build(request: BuildRequest, call: Call) -> BuildResult:
-    from winml.modelkit.building.build import build as run
-    from winml.modelkit.building.build_parts import parts_of
-    from winml.modelkit.building.export.families import WHOLE
+    from winml.modelkit.building.build_parts import build_model, parts_of
+    from winml.modelkit.building.export.families import DECODER, WHOLE
+    from winml.modelkit.building.result import BuildPartsResult
 
-    parts = parts_of(request)
-    if parts != (WHOLE,):
+    parts = parts_of(request, call.on_event)
+    if parts not in ((WHOLE,), (DECODER,)):
         raise RequestError(
             f"the model has the parts {', '.join(parts)}",
             hint=f"build one with `part={parts[0]!r}`; the command `winml build` builds all of them",
         )
-    return run(request, call.on_event)
+    result = build_model(request, call.on_event)
+    assert not isinstance(result, BuildPartsResult)  # refused above
+    return result
 
 
 def _export_options(
