@@ -15,6 +15,9 @@ from winml.modelkit.core.generation import (
     make_genai_config,
     read_decoder_folder,
 )
+from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.target import Target
+from winml.modelkit.session.generation.runtimes import choose_runtime, unknown_settings
 
 
 def _config() -> dict[str, Any]:
@@ -85,6 +88,9 @@ def test_settings_that_choose_code_or_a_device_are_named_and_not_written_again(t
         (lambda c: c["model"].update(context_length=-1), "from 1 to"),
         (lambda c: c["model"].update(eos_token_id="</s>"), "whole number"),
         (lambda c: c["model"].update(encoder={}), "several parts"),
+        (lambda c: c["model"].update(eos_token_id=2**40), "whole number"),
+        (lambda c: c["model"]["decoder"].update(filename="m" * 5000), "model|name"),
+        (lambda c: c["model"]["decoder"]["inputs"].update(input_ids="tokens"), "another name"),
     ],
 )
 def test_a_config_that_says_too_little_or_too_much_is_refused(tmp_path: Path, change: Any, said: str) -> None:
@@ -92,6 +98,23 @@ def test_a_config_that_says_too_little_or_too_much_is_refused(tmp_path: Path, ch
     change(config)
     with pytest.raises(ModelFileError, match=said.replace("`", "`")):
         read_decoder_folder(_write(tmp_path, config))
+
+
+def test_a_model_without_an_end_token_gets_none(tmp_path: Path) -> None:
+    config = _config()
+    config["model"].pop("eos_token_id")
+    found = read_decoder_folder(_write(tmp_path, config))
+    assert found.end_tokens == ()
+    assert make_genai_config(found, file="model.onnx")["model"]["eos_token_id"] == []
+
+
+def test_settings_that_genai_has_no_word_for_are_run_by_our_loop() -> None:
+    cpu, plain = Target("cpu", "cpu"), SessionSection(threads=1)
+    fixed = SessionSection(fixed_dims={"batch": 1})
+    assert choose_runtime(cpu, section=fixed).name == "onnxruntime"
+    assert unknown_settings(plain) is None
+    assert unknown_settings(fixed) == "fixed dimensions"
+    assert choose_runtime(cpu, strict_ep=True).name == "onnxruntime"
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"model": 3}'])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from importlib.util import find_spec
 
 from onnx import ModelProto, helper
 from onnxruntime.quantization.matmul_nbits_quantizer import (
@@ -15,7 +16,7 @@ from onnxruntime.quantization.matmul_nbits_quantizer import (
 from winml.modelkit.building.quantize.library import wrap_errors
 from winml.modelkit.building.quantize.select import NodeSelection, find_untouched, inputs_by_node, select
 from winml.modelkit.core.config import QuantizeSection
-from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.errors import RequestError, UnavailableError
 from winml.modelkit.graph import walk
 
 OPSET = 1
@@ -49,6 +50,8 @@ def check(section: QuantizeSection) -> None:
 def _algorithm(section: QuantizeSection) -> WeightOnlyQuantConfig | None:
     """The settings of another method than rounding to the nearest."""
     if section.block_method == "hqq":
+        if find_spec("torch") is None:
+            raise UnavailableError("method `hqq` of onnxruntime needs torch", hint="`pip install torch==2.13.0`")
         return HQQWeightOnlyQuantConfig(
             block_size=section.block_size or BLOCK_SIZE, bits=_BITS[section.weight_type or ""]
         )
