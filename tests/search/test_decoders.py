@@ -118,7 +118,7 @@ def test_the_program_that_runs_a_champion_is_in_its_build(folder: Path, tmp_path
 
 
 def test_a_program_that_is_absent_is_no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtimes, "is_installed", lambda: False)
+    monkeypatch.setattr(runtimes, "find_genai", lambda: None)
     assert "session.runtime" not in {knob.name for knob in make_decoder_space({}, CPU, None, fused=True).knobs}
     assert runtimes.choose_runtime(CPU, saved="genai").name == "onnxruntime"
 
@@ -189,7 +189,7 @@ def test_a_decoder_folder_is_built_into_one(folder: Path, tmp_path: Path) -> Non
 
 def test_texts_are_the_gate_where_they_are_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(PROTOCOLS, "cpu", QUICK)
-    monkeypatch.setattr(runtimes, "is_installed", lambda: False)  # which does not know this kind of model
+    monkeypatch.setattr(runtimes, "find_genai", lambda: None)  # which does not know this kind of model
     case = task_cases.CASES["perplexity"](tmp_path)
     given = {"data": DataSection(str(case.data)), "task": "perplexity", "judge": "value"}
     with pytest.raises(RequestError, match="a gate by texts needs a limit"):

@@ -428,9 +428,9 @@ def build_from_config(
 
 
 def _build(request: BuildRequest, call: Call) -> BuildResult:
-    from winml.modelkit.building.build_parts import build_model, parts_of
+    from winml.modelkit.building.build import build as run
+    from winml.modelkit.building.build_parts import of_part, parts_of
     from winml.modelkit.building.export.families import DECODER, WHOLE
-    from winml.modelkit.building.result import BuildPartsResult
 
     parts = parts_of(request, call.on_event)
     if parts not in ((WHOLE,), (DECODER,)):
@@ -438,9 +438,7 @@ def _build(request: BuildRequest, call: Call) -> BuildResult:
             f"the model has the parts {', '.join(parts)}",
             hint=f"build one with `part={parts[0]!r}`; the command `winml build` builds all of them",
         )
-    result = build_model(request, call.on_event)
-    assert not isinstance(result, BuildPartsResult)  # refused above
-    return result
+    return run(request if parts == (WHOLE,) else of_part(request, DECODER), call.on_event)
 
 
 def _export_options(

@@ -38,7 +38,7 @@ def build_model(request: BuildRequest, on_event: OnEvent) -> BuildResult | Build
     if parts == (WHOLE,):
         return build(request, on_event)
     if parts == (DECODER,):
-        return build(_of_part(request, DECODER), on_event)
+        return build(of_part(request, DECODER), on_event)
     with warm_exports():
         return _build_parts(request, parts, on_event)
 
@@ -57,7 +57,8 @@ def parts_of(request: BuildRequest, on_event: OnEvent = ignore) -> tuple[str, ..
     return (DECODER,) if configs.is_one_decoder(request.config, located.folder) else parts
 
 
-def _of_part(request: BuildRequest, part: str) -> BuildRequest:
+def of_part(request: BuildRequest, part: str) -> BuildRequest:
+    """The request for one part of its model."""
     assert isinstance(request.config, ConfigRequest)
     return replace(request, config=replace(request.config, export=replace(request.config.export, part=part)))
 
@@ -115,7 +116,7 @@ def _with_dims(request: BuildRequest, part: str, axes: Mapping[str, set[str]]) -
 def _make_ready(request: BuildRequest, part: str, folder: Path, on_event: OnEvent, worker: Worker) -> Ready:
     try:
         folder.mkdir(exist_ok=True)
-        return make_ready(replace(_of_part(request, part), output=str(folder / part)), on_event, worker)
+        return make_ready(replace(of_part(request, part), output=str(folder / part)), on_event, worker)
     except RunFailedError as error:
         raise type(error)(
             f"part `{part}`: {error.message}", hint=error.hint, details=error.details, result=error.result

@@ -35,6 +35,7 @@ from winml.modelkit.core.config import ExportSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import UnavailableError
 from winml.modelkit.core.events import HubWaiting, OnEvent, ignore
+from winml.modelkit.core.generation import INSTALL_GENAI
 from winml.modelkit.core.model_ref import CONFIG, ModelRef
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import read, to_json
@@ -217,7 +218,7 @@ def export_parts(ref: ModelRef, options: ExportOptions, exporting: Exporting) ->
 def _libraries(exporter: str = "transformers") -> dict[str, str]:
     """Versions of what an export depends on; an error says how to get what is missing."""
     if exporter == genai.EXPORTER and not genai.is_installed():
-        raise UnavailableError("building by onnxruntime-genai needs the package", hint=genai.INSTALL)
+        raise UnavailableError("building by onnxruntime-genai needs the package", hint=INSTALL_GENAI)
     try:
         return {name: metadata.version(name) for name in libraries_of(exporter)}
     except metadata.PackageNotFoundError as error:

@@ -20,6 +20,9 @@ from winml.modelkit.core.json_text import read_object
 from winml.modelkit.core.values import Names
 
 GENAI_CONFIG = "genai_config.json"
+INSTALL_GENAI = "`pip install 'winml-modelkit[genai]'`"
+IN_PLACE_ATTENTION = "GroupQueryAttention"
+"""The operator whose cache may be one buffer that every step writes into."""
 _GENAI_PACKAGES = (
     "onnxruntime-genai",
     "onnxruntime-genai-cuda",

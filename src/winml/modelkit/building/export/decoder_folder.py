@@ -8,14 +8,13 @@ from typing import Any
 from winml.modelkit.building.export import signature
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.core.errors import DataError
-from winml.modelkit.core.generation import DecoderFolder
+from winml.modelkit.core.generation import IN_PLACE_ATTENTION, DecoderFolder
 from winml.modelkit.core.json_text import read_object
 from winml.modelkit.graph.outline import outline
 from winml.modelkit.graph.signature import read_signature
 
 DEFAULT_LENGTH = 2048
 """How many tokens a model without a table of positions gets; nothing in it sets a limit."""
-_IN_PLACE = "GroupQueryAttention"
 _TYPES = (
     "ernie4_5", "gemma", "gemma2", "gemma3_text", "granite", "llama", "mistral", "nemotron", "olmo", "phi", "phi3",
     "qwen2", "qwen3", "smollm3",
@@ -42,7 +41,7 @@ def describe_decoder(folder: ModelFolder, model: Path) -> DecoderFolder:
         past_names=("past_key_values.%d.key", "past_key_values.%d.value"),
         present_names=("present.%d.key", "present.%d.value"),
         takes_positions="position_ids" in inputs,
-        in_place=any(node.op_type == _IN_PLACE for node in outline(model).nodes),
+        in_place=any(node.op_type == IN_PLACE_ATTENTION for node in outline(model).nodes),
         vocabulary=folder.whole("vocab_size"),
         hidden_size=_optional(folder, "hidden_size", "n_embd", "d_model"),
         attention_heads=_optional(folder, "num_attention_heads", "n_head", "num_heads"),

@@ -16,14 +16,12 @@ from typing import Any
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.core.config import ExportSection, InputSection
 from winml.modelkit.core.errors import RequestError, RunFailedError, UnavailableError
-from winml.modelkit.core.generation import find_genai
+from winml.modelkit.core.generation import INSTALL_GENAI, find_genai
 from winml.modelkit.worker.scratch import ScratchFolder
 
 EXPORTER = "genai"
-PACKAGE = "onnxruntime-genai"
 OPSET = 22
 """What the builder writes."""
-INSTALL = "`pip install 'winml-modelkit[genai]'`"
 
 LARGE_BYTES = 256 * 2**20
 """Weights of more stay in the file that the builder wrote."""
@@ -108,7 +106,7 @@ def _explain(error: Exception) -> RunFailedError:
 
 def _import() -> tuple[Any, Any]:
     if not is_installed():
-        raise UnavailableError("building by onnxruntime-genai needs the package", hint=INSTALL)
+        raise UnavailableError("building by onnxruntime-genai needs the package", hint=INSTALL_GENAI)
     import transformers
 
     try:

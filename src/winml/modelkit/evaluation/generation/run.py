@@ -44,8 +44,9 @@ from winml.modelkit.graph.inputs import InputSpec
 from winml.modelkit.session import environment
 from winml.modelkit.session.composite import Composite
 from winml.modelkit.session.generation.generator import Generator
-from winml.modelkit.session.generation.opening import choose_runtime, open_generator
+from winml.modelkit.session.generation.opening import open_generator
 from winml.modelkit.session.generation.ort_loop import OrtGenerator
+from winml.modelkit.session.generation.runtimes import choose_runtime
 from winml.modelkit.session.measure import Context
 from winml.modelkit.session.saturation import weights_at_risk
 from winml.modelkit.session.session import WinMLSession

@@ -16,16 +16,19 @@ from typing import Any
 import numpy as np
 
 from winml.modelkit.core.errors import RequestError, SessionError, UnavailableError
-from winml.modelkit.core.generation import GENAI_CONFIG, find_genai, make_genai_config, read_decoder_folder
+from winml.modelkit.core.generation import (
+    GENAI_CONFIG,
+    INSTALL_GENAI,
+    find_genai,
+    make_genai_config,
+    read_decoder_folder,
+)
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.session.generation.generator import Ids, check_prompt
-from winml.modelkit.session.generation.runtimes import EPS, INSTALL, is_installed, unknown_settings
+from winml.modelkit.session.generation.runtimes import EPS, unknown_settings
 from winml.modelkit.worker.scratch import ScratchFolder
 
-__all__ = ["EPS", "INSTALL", "GenaiGenerator", "is_installed", "load_library"]
-
-PACKAGE = "onnxruntime-genai"
 _OTHER = "`--runtime onnxruntime` runs it in the loop of winml"
 
 
@@ -137,8 +140,8 @@ def _session_options(section: SessionSection) -> dict[str, Any]:
 
 def load_library() -> Any:
     """The package, imported; an error says how to install it."""
-    if not is_installed():
-        raise UnavailableError("running a model by onnxruntime-genai needs the package", hint=INSTALL)
+    if find_genai() is None:
+        raise UnavailableError("running a model by onnxruntime-genai needs the package", hint=INSTALL_GENAI)
     try:
         import onnxruntime_genai
 

@@ -8,9 +8,7 @@ from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.session.generation.genai_loop import GenaiGenerator
 from winml.modelkit.session.generation.ort_loop import OrtGenerator
-from winml.modelkit.session.generation.runtimes import RUNTIMES, ChosenRuntime, Runtime, choose_runtime
-
-__all__ = ["RUNTIMES", "ChosenRuntime", "Runtime", "choose_runtime", "open_generator"]
+from winml.modelkit.session.generation.runtimes import choose_runtime
 
 
 def open_generator(

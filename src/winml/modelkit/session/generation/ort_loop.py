@@ -15,15 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from winml.modelkit.core.errors import ModelFileError, SessionError
-from winml.modelkit.core.generation import DecoderFolder, read_decoder_folder
+from winml.modelkit.core.generation import IN_PLACE_ATTENTION, DecoderFolder, read_decoder_folder
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.graph.inputs import InputSpec
 from winml.modelkit.graph.outline import outline
 from winml.modelkit.session.generation.generator import Ids, Logits, check_prompt
 from winml.modelkit.session.session import WinMLSession
-
-IN_PLACE = "GroupQueryAttention"
 
 
 class OrtGenerator:
@@ -40,7 +38,7 @@ class OrtGenerator:
     ) -> None:
         self.description = folder if isinstance(folder, DecoderFolder) else read_decoder_folder(Path(folder))
         types = {node.op_type for node in outline(self.description.model).nodes}
-        self.in_place = IN_PLACE in types
+        self.in_place = IN_PLACE_ATTENTION in types
         """Whether the cache is one buffer that every step writes into."""
         self.session = WinMLSession(
             self.description.model, target=target, section=section, distribution=distribution, strict_ep=strict_ep

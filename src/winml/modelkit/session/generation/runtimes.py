@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from winml.modelkit.core.dataclass import dataclass
-from winml.modelkit.core.generation import find_genai
+from winml.modelkit.core.generation import INSTALL_GENAI, find_genai
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 
@@ -16,7 +16,6 @@ Runtime = Literal["genai", "onnxruntime"]
 RUNTIMES: tuple[Runtime, ...] = ("genai", "onnxruntime")
 EPS = ("cpu",)
 """EPs that onnxruntime-genai is run with here; it has others in packages of its own."""
-INSTALL = "`pip install 'winml-modelkit[genai]'`"
 
 
 @dataclass(frozen=True)
@@ -25,10 +24,6 @@ class ChosenRuntime:
 
     name: Runtime
     reason: str
-
-
-def is_installed() -> bool:
-    return find_genai() is not None
 
 
 def unknown_settings(section: SessionSection) -> str | None:
@@ -59,8 +54,8 @@ def choose_runtime(
         return ChosenRuntime("onnxruntime", "the build names it")
     if target.ep not in EPS:
         return ChosenRuntime("onnxruntime", f"onnxruntime-genai is not used on {target}")
-    if not is_installed():
-        return ChosenRuntime("onnxruntime", f"onnxruntime-genai is not installed ({INSTALL})")
+    if find_genai() is None:
+        return ChosenRuntime("onnxruntime", f"onnxruntime-genai is not installed ({INSTALL_GENAI})")
     other = "a check of where nodes ran" if strict_ep else unknown_settings(section or SessionSection())
     if other:
         return ChosenRuntime("onnxruntime", f"onnxruntime-genai does not take {other}")
