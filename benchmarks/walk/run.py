@@ -6,7 +6,9 @@ the same command again does what is missing. `summary.py` makes `benchmarks/resu
 
     python benchmarks/walk/tiny_models.py -o FOLDER
     python benchmarks/walk/run.py FOLDER -o WORK [--named] [--only NAME,...] [--steps STEP,...] [--jobs N]
-                                  [--again refused|failed|NAME,...] [--limit STEP=SECONDS]
+                                  [--again refused|failed|NAME,...] [--limit STEP=SECONDS] [--warm]
+
+With `--warm` a program stays for the steps of many models (`warm.py`): half the time, and not quite what a user runs.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ sys.path.insert(0, str(HERE))
 import overrides  # noqa: E402
 import tiny_models  # noqa: E402
 from outcomes import Judgement, Ran, judge, judge_check  # noqa: E402
+from warm import WarmProgram  # noqa: E402
 
 from winml.modelkit.store.journal import Journal, read  # noqa: E402
 from winml.modelkit.worker.process_tree import ProcessTree  # noqa: E402
@@ -67,10 +70,40 @@ def command(step: str, model: Path, work: Path) -> list[str]:
     return [*winml, "build", "-m", str(model), *target, "-o", str(work / step), "--json"]
 
 
+def child_environment(cache: Path) -> dict[str, str]:
+    return {**os.environ, "WINML_CACHE": str(cache), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+
+
+class WarmPrograms(threading.local):
+    """The programs of a thread, which stay for its next model."""
+
+    def __init__(self, cache: Path) -> None:
+        self._programs = {kind: WarmProgram(kind, child_environment(cache)) for kind in ("winml", "check")}
+
+    def run(self, argv: list[str], *, work: Path, limit_s: float, stop: threading.Event) -> Ran:
+        """Run the words of a step with the program that stays."""
+        started = time.monotonic()
+        out, err = work / "stdout", work / "stderr"
+        # Of `python check.py ...` or `python -m winml.modelkit ...`.
+        kind, words = ("winml", argv[3:]) if argv[1] == "-m" else ("check", argv[2:])
+        program = self._programs[kind]
+        code = program.run(words, stdout=out, stderr=err, cwd=work, limit_s=limit_s, stop=stop)
+        if stop.is_set():
+            self.end()
+            raise Stopped
+        seconds = time.monotonic() - started
+        said = [file.read_text("utf-8", "replace") if file.exists() else "" for file in (out, err)]
+        return Ran(exit_code=code, stdout=said[0], stderr=said[1], seconds=seconds)
+
+    def end(self) -> None:
+        for program in self._programs.values():
+            program.end()
+
+
 def run_program(argv: list[str], *, work: Path, limit_s: float, cache: Path, stop: threading.Event) -> Ran:
     """Run a program to its end, or end it and all that it started when its time is over."""
     started = time.monotonic()
-    environment = {**os.environ, "WINML_CACHE": str(cache), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    environment = child_environment(cache)
     out, err = work / "stdout", work / "stderr"
     with out.open("wb") as stdout, err.open("wb") as stderr:
         tree = ProcessTree(argv, cwd=work, stdout=stdout, stderr=stderr, env=environment)
@@ -113,9 +146,13 @@ def walk_model(
                 seconds = 0.0
             else:
                 limit = asked.limits[step]
-                ran = run_program(
-                    command(step, folder, work), work=work, limit_s=limit, cache=asked.output / "cache", stop=stop
-                )
+                argv = command(step, folder, work)
+                for old in ("stdout", "stderr"):
+                    (work / old).unlink(missing_ok=True)
+                if asked.programs is not None:
+                    ran = asked.programs.run(argv, work=work, limit_s=limit, stop=stop)
+                else:
+                    ran = run_program(argv, work=work, limit_s=limit, cache=asked.output / "cache", stop=stop)
                 judged, seconds = judge_check(ran) if step == "check" else judge(step, ran), ran.seconds
             outcomes[step] = judged.outcome
             done.append({"kind": "step", "model": name, "step": step, "seconds": round(seconds, 1), **asdict(judged)})
@@ -200,6 +237,7 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1, metavar="N")
     parser.add_argument("--again", type=lambda text: text.split(","), default=[], metavar="refused|failed|NAME,...")
     parser.add_argument("--limit", action="append", default=[], metavar="STEP=SECONDS")
+    parser.add_argument("--warm", action="store_true", help="programs stay for the steps of many models")
     asked = parser.parse_args(words)
     if unknown := set(asked.steps) - set(LIMITS_S):
         parser.error(f"no step {', '.join(sorted(unknown))}; there are {', '.join(LIMITS_S)}")
@@ -217,12 +255,13 @@ def main() -> int:
         return 2
     asked.output.mkdir(parents=True, exist_ok=True)
     asked.models, asked.output = asked.models.resolve(), asked.output.resolve()
+    asked.programs = WarmPrograms(asked.output / "cache") if asked.warm else None
     for left in asked.output.glob("*-*/stderr"):
         # Of a run that was killed.
         shutil.rmtree(left.parent, ignore_errors=True)
     with Journal(asked.output / JOURNAL) as journal:
         todo = choose(names, asked.steps, latest(journal.replay.records), asked.again)
-        journal.append({"kind": "start", "versions": versions(), "models": len(todo)})
+        journal.append({"kind": "start", "versions": versions(), "models": len(todo), "warm": asked.warm})
         try:
             walk(todo, asked, journal, lambda line: print(line, flush=True))
         except KeyboardInterrupt:

@@ -22,6 +22,8 @@ class OutputParity:
     difference: float
     """The largest difference, relative to the largest number."""
     largest: float
+    padded: bool | None = key(omit=True)
+    """Whether the masks of the sample had padding; absent where no input is a mask."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,10 +14,18 @@ from winml.modelkit.graph.inputs import put_placeholders
 Arrays = dict[str, npt.NDArray[Any]]
 
 
-def make_samples(section: ExportSection, sizes: Mapping[str, int], *, seed: int) -> Arrays:
-    """An array for every input with open axes at these sizes."""
+def make_samples(section: ExportSection, sizes: Mapping[str, int], *, seed: int, padded: bool = True) -> Arrays:
+    """An array for every input with open axes at these sizes; masks have padding, or are ones alone."""
     rng = np.random.default_rng(seed)
-    return {entry.name: _array(entry, sizes, rng) for entry in section.inputs}
+    arrays = {entry.name: _array(entry, sizes, rng) for entry in section.inputs}
+    if not padded:
+        arrays |= {entry.name: np.ones_like(arrays[entry.name]) for entry in section.inputs if is_mask(entry)}
+    return arrays
+
+
+def is_mask(entry: InputSection) -> bool:
+    """Whether an input says what is padding."""
+    return entry.values == "padding"
 
 
 def other_sizes(section: ExportSection) -> dict[str, int]:
@@ -31,7 +39,7 @@ def other_sizes(section: ExportSection) -> dict[str, int]:
 def _array(entry: InputSection, sizes: Mapping[str, int], rng: np.random.Generator) -> npt.NDArray[Any]:
     shape = tuple(axis if isinstance(axis, int) else sizes[axis] for axis in entry.shape)
     dtype = np.dtype(entry.dtype)
-    if entry.values == "padding":
+    if is_mask(entry):
         return _make_padded_mask(shape, dtype)
     if entry.values == "positions":
         return np.broadcast_to(np.arange(shape[-1], dtype=dtype), shape).copy()

@@ -89,7 +89,7 @@ class _Export:
         shutil.rmtree(work, ignore_errors=True)
         del finished
         exported = time.monotonic() - started
-        parity = self._parity(output, section)
+        parity, warnings = self._parity(output, section)
         left_out = self._find_skipped_inputs(section)
         return ExportMetadata(
             architecture=architecture,
@@ -113,6 +113,7 @@ class _Export:
             ),
             warnings=(
                 *fallbacks,
+                *warnings,
                 *(() if section.verify else ("outputs were not compared with PyTorch: `--no-verify`",)),
             ),
         )
@@ -171,24 +172,26 @@ class _Export:
         kept = {entry.name for entry in section.inputs} if section else set()
         return [entry.name for entry in self.section.inputs if entry.name not in kept]
 
-    def _parity(self, output: Path, section: ExportSection) -> ParityPassed | ParityNotRun:
+    def _parity(self, output: Path, section: ExportSection) -> tuple[ParityPassed | ParityNotRun, list[str]]:
+        """How the export compares with PyTorch, and what PyTorch itself does not agree with."""
         from winml.modelkit.building.export import parity
 
         if not section.verify:
-            return ParityNotRun(reason="`--no-verify`")
+            return ParityNotRun(reason="`--no-verify`"), []
         self._tell("compare")
         reference = self._part(None)
         answers = parity.answer(reference, section)
+        warnings = [found.warning for found in answers if found.warning]
         if section.part != DECODER:
             del reference  # a large model does not fit in memory twice
-            return parity.check_parity(output, answers, section)
+            return parity.check_parity(output, answers, section), warnings
         from winml.modelkit.building.export.token_parity import ask_tokens, compare_tokens
 
         decoder = describe_decoder(ModelFolder(self.folder), output)
         asked = ask_tokens(decoder, reference.model, section.seed)
         del reference
         found = parity.check_parity(output, answers, section)
-        return replace(found, tokens=compare_tokens(decoder, asked, lambda: self._part(None).model))
+        return replace(found, tokens=compare_tokens(decoder, asked, lambda: self._part(None).model)), warnings
 
 
 def _opset_of(output: Path, section: ExportSection) -> int:

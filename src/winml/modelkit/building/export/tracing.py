@@ -56,12 +56,12 @@ def _with_transformers(part: Part, inputs: Tensors, section: ExportSection) -> M
     }
     config = OnnxConfig(dynamic_shapes=shapes, opset_version=max(section.opset, _OLDEST_OF_TORCH))
     named = {_plain_name(name): name for name in inputs}
+    made = list(part(**inputs))  # outputs may be nested, as `text_model_output.last_hidden_state`
     traced = _PlainNames(part, named).eval()
     traced.config = part.config
     program = OnnxExporter().export(traced, {_plain_name(name): value for name, value in inputs.items()}, config=config)
     model = _save_and_load(lambda path: program.save(path, external_data=True))
-    caches = (name.replace("past_key_values.", "present.") for name in inputs)
-    _rename_values(model, {**named, **{_plain_name(name): name for name in caches}})
+    _rename_values(model, {**named, **{_plain_name(name): name for name in made}})
     return model
 
 
