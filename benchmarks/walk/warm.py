@@ -63,15 +63,20 @@ class WarmProgram:
         from winml.modelkit.worker.process_tree import ProcessTree
 
         argv = [sys.executable, str(HERE / "warm.py"), self.kind]
-        with open(os.devnull, "wb") as nowhere:
+        with Path(os.devnull).open("wb") as nowhere:
             self._tree = ProcessTree(argv, cwd=HERE, stderr=nowhere, env=self.environment)
         self._answers, self._requests = queue.Queue(), 0
-        threading.Thread(target=_collect, args=(self._tree.process.stdout, self._answers), daemon=True).start()
+        self._reader = threading.Thread(target=_collect, args=(self._tree.process.stdout, self._answers), daemon=True)
+        self._reader.start()
 
     def end(self) -> None:
         """End the program, with all it started."""
         if self._tree is not None:
             self._tree.end()
+            self._reader.join()
+            for pipe in (self._tree.process.stdin, self._tree.process.stdout):
+                with contextlib.suppress(OSError):  # what was not yet written to a program that has ended
+                    pipe.close()
             self._tree = None
 
 
@@ -108,7 +113,7 @@ def run_words(run: Callable[[list[str]], int], request: dict[str, Any]) -> int:
             return run(request["words"])
         except SystemExit as end:
             return end.code if isinstance(end.code, int) else int(end.code is not None)
-        except BaseException:
+        except BaseException:  # noqa: BLE001 - whatever ends the program is its answer
             traceback.print_exc()
             return 1
 
@@ -116,10 +121,7 @@ def run_words(run: Callable[[list[str]], int], request: dict[str, Any]) -> int:
 def run_forked(run: Callable[[list[str]], int], request: dict[str, Any]) -> int:
     child = os.fork()
     if child == 0:
-        try:
-            code = run_words(run, request)
-        finally:
-            os._exit(code)
+        os._exit(run_words(run, request))
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 

@@ -19,7 +19,7 @@ from winml.modelkit.store import journal
 
 ROOT = Path(__file__).parents[2]
 WALK = ROOT / "benchmarks" / "walk"
-MODULES = ("shrink", "overrides", "tiny_models", "outcomes", "run", "summary", "record")
+MODULES = ("shrink", "overrides", "tiny_models", "outcomes", "warm", "run", "summary", "record")
 
 
 @pytest.fixture(scope="module")
@@ -135,6 +135,27 @@ def test_a_program_that_is_not_done_in_time_is_ended(tmp_path: Path, walk: Simpl
     )  # fmt: skip
     assert ran.exit_code is None
     assert walk.outcomes.judge("cpu", ran).outcome == "timeout"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="programs that stay fork, which is for Linux")
+def test_a_program_that_stays_answers_as_one_of_its_own_and_survives_what_it_runs(
+    tmp_path: Path, walk: SimpleNamespace
+) -> None:
+    models = folders(tmp_path / "models", walk, ("a",))
+    programs, stop = walk.run.WarmPrograms(tmp_path / "cache"), threading.Event()
+    words = walk.run.command("inspect", models / "a", tmp_path)
+    alone = walk.run.run_program(words, work=tmp_path, limit_s=120.0, cache=tmp_path / "cache", stop=stop)
+    try:
+        ran = [programs.run(words, work=tmp_path, limit_s=120.0, stop=stop) for _ in range(2)]
+        missing = programs.run([*words[:4], "-m", "nowhere", "--json"], work=tmp_path, limit_s=120.0, stop=stop)
+        late = programs.run(words, work=tmp_path, limit_s=0.0, stop=stop)
+        after = programs.run(words, work=tmp_path, limit_s=120.0, stop=stop)
+    finally:
+        programs.end()
+    assert [one.exit_code for one in (*ran, after)] == [alone.exit_code] * 3
+    assert {one.stdout for one in (*ran, after)} == {alone.stdout}
+    assert late.exit_code is None
+    assert json.loads(missing.stdout)["ok"] is False
 
 
 def test_what_is_run_is_what_is_missing_or_asked_for_again(walk: SimpleNamespace) -> None:

@@ -94,7 +94,7 @@ def check_parity(model: Path, answers: Sequence[Answer], section: ExportSection)
         f"output `{worst.output}` differs from PyTorch by {worst.difference:.2g} of its largest number "
         f"at {sizes or 'its fixed shape'}{' without padding' if worst.padded is False else ''}; "
         f"{TOLERANCE:g} is allowed",
-        hint="try `--exporter legacy` or another `--opset`; `--no-verify` exports without comparing",
+        hint="try `--exporter legacy` or another `--opset`; `--no-parity` exports without comparing",
         result=FailedParity(parity=ParityFailed(tolerance=TOLERANCE, difference=worst.difference, outputs=found)),
     )
 

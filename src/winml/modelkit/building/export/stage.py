@@ -114,7 +114,7 @@ class _Export:
             warnings=(
                 *fallbacks,
                 *warnings,
-                *(() if section.verify else ("outputs were not compared with PyTorch: `--no-verify`",)),
+                *(() if section.verify else ("outputs were not compared with PyTorch: `--no-parity`",)),
             ),
         )
 
@@ -177,7 +177,7 @@ class _Export:
         from winml.modelkit.building.export import parity
 
         if not section.verify:
-            return ParityNotRun(reason="`--no-verify`"), []
+            return ParityNotRun(reason="`--no-parity`"), []
         self._tell("compare")
         reference = self._part(None)
         answers = parity.answer(reference, section)

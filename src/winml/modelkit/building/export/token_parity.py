@@ -112,5 +112,5 @@ def _require_tie(reference: Any, text: Ids, *, made: int, wanted: int) -> None:
         raise CheckFailed(
             f"after {len(text)} tokens the likeliest is {made} but PyTorch's `generate` has {wanted}, whose logit is "
             f"larger by {gap:.2g} of the largest; {TIE:g} is allowed",
-            hint="try another `--exporter`; `--no-verify` exports without comparing",
+            hint="try another `--exporter`; `--no-parity` exports without comparing",
         )

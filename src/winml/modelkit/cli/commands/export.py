@@ -24,8 +24,9 @@ from winml.modelkit.cli.options import (
 
 @click.command(
     "export",
-    help="Export a Hugging Face model to ONNX and compare it with PyTorch: named outputs, two shapes, with padding. A "
-    "composite model gives one folder per part. `--sample -o FILE.onnx` writes the ONNX file that ships with winml.",
+    help="Export a Hugging Face model to ONNX and compare it with PyTorch: named outputs, two shapes, with and without "
+    "padding. A composite model gives one folder per part. `--sample -o FILE.onnx` writes the ONNX file that ships "
+    "with winml.",
     epilog=examples(
         "winml export --sample -o model.onnx",
         "winml export -m ./my-bert -o my-bert-onnx",
