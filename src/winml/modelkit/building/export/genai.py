@@ -23,8 +23,6 @@ EXPORTER = "genai"
 OPSET = 22
 """What the builder writes."""
 
-LARGE_BYTES = 256 * 2**20
-"""Weights of more stay in the file that the builder wrote."""
 SIZES = {"batch": 1}
 """Attention on the CPU takes several words after a cache for one text only."""
 
@@ -90,7 +88,7 @@ def build(folder: Path, section: ExportSection, work: Path) -> tuple[Any, Path |
             raise _explain(error) from error
     path = output / "model.onnx"
     data = path.with_name(f"{path.name}.data")
-    is_large = data.is_file() and data.stat().st_size > LARGE_BYTES
+    is_large = data.is_file() and data.stat().st_size >= files.STREAMED_BYTES
     model = files.load(path, weights=not is_large)
     _name_axes(model, section)
     return model, data if is_large else None
