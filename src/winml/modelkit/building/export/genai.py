@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import io
 from dataclasses import replace
 from pathlib import Path
@@ -86,6 +87,7 @@ def build(folder: Path, section: ExportSection, work: Path) -> tuple[Any, Path |
             raise _explain(error) from error
         except Exception as error:  # whatever its code raises for a model that it does not expect
             raise _explain(error) from error
+    gc.collect()  # the builder's objects refer to one another, and hold the weights
     path = output / "model.onnx"
     data = path.with_name(f"{path.name}.data")
     is_large = data.is_file() and data.stat().st_size >= files.STREAMED_BYTES

@@ -145,10 +145,17 @@ def _quantize_streamed(
 
 
 def _isolate(node: NodeProto, weight: TensorProto, model: ModelProto, source: Path) -> ModelProto:
-    """A model of one product, with its weight."""
-    loaded = helper.make_tensor(
-        weight.name, weight.data_type, weight.dims, files.read_external(weight, source), raw=True
+    """A model of one product, with its weight; written field by field, because a message in another is a copy."""
+    isolated = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
+    graph = isolated.graph
+    graph.name = "product"
+    graph.node.append(node)
+    for values, name in ((graph.input, node.input[0]), (graph.output, node.output[0])):
+        values.append(helper.make_tensor_value_info(name, weight.data_type, None))
+    graph.initializer.add(
+        name=weight.name,
+        data_type=weight.data_type,
+        dims=weight.dims,
+        raw_data=files.read_external(weight, source),
     )
-    values = [helper.make_tensor_value_info(name, weight.data_type, None) for name in (node.input[0], node.output[0])]
-    graph = helper.make_graph([node], "product", values[:1], values[1:], [loaded])
-    return helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
+    return isolated
