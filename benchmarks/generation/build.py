@@ -2,9 +2,9 @@
 
     python benchmarks/generation/build.py [--size 62M] [--rounds 5] [--json FILE]
 
-Both arms make int4 for the CPU of the same Llama with random weights, in turn, each into an empty place: `winml build -p
-int4`, which also compares with PyTorch and proves the artifact, and `python -m onnxruntime_genai.models.builder`, which
-does neither. Processor time is that of all processes. The limits are 2 for time and 1.05 for size.
+Both arms make int4 for the CPU of the same Llama with random weights, in turn, each into an empty place: `winml build`,
+which also compares with PyTorch and proves the artifact, and `python -m onnxruntime_genai.models.builder`, which does
+neither. Processor time is that of all processes. The limits are 2 for time and 1.05 for size.
 """
 
 from __future__ import annotations
@@ -55,31 +55,10 @@ def main() -> None:
             place = work / str(number)
             place.mkdir()
             env = {**os.environ, "WINML_CACHE": str(place / "cache")}
-            model = str(work / "model")
-            winml = [
-                "winml.modelkit",
-                "build",
-                "-m",
-                model,
-                "-p",
-                "int4",
-                "--target",
-                "cpu",
-                "-o",
-                str(place / "winml"),
-            ]
-            genai = [
-                "onnxruntime_genai.models.builder",
-                "-i",
-                model,
-                "-o",
-                str(place / "genai"),
-                "-p",
-                "int4",
-                "-e",
-                "cpu",
-            ]
-            arms = {"winml": winml, "genai": genai}
+            model, made = str(work / "model"), {name: str(place / name) for name in ("winml", "genai")}
+            build = ["build", "-m", model, "-p", "int4", "--target", "cpu", "-o", made["winml"]]
+            plain = ["-i", model, "-p", "int4", "-e", "cpu", "-o", made["genai"]]
+            arms = {"winml": ["winml.modelkit", *build], "genai": ["onnxruntime_genai.models.builder", *plain]}
             names = list(arms) if number % 2 else list(arms)[::-1]
             took = {name: run([sys.executable, "-m", *arms[name]], env) for name in names}
             built = size_of(place / "winml", "model.onnx", "quantized.onnx.data")
