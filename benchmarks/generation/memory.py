@@ -67,8 +67,6 @@ def build(model: Path, precision: str, work: Path) -> tuple[int, int]:
         while process.poll() is None:
             found = read_memory(find_tree(process.pid))
             peaks = [max(pair) for pair in zip(peaks, found, strict=True)]
-            if os.environ.get("SHOW_MEMORY"):
-                print(f"{time.monotonic():.1f} {found[0] / 2**20:.0f} {found[1] / 2**20:.0f}", flush=True)
             time.sleep(0.2)
     if process.returncode:
         raise SystemExit(f"the build ended with {process.returncode}")
@@ -92,7 +90,8 @@ def main() -> None:
             own, resident = build(work / "model", precision, work)
             rows.append((f"{precision}: peak of own memory / weights", [own / weights]))
             rows.append((f"{precision}: peak with mapped files / weights", [resident / weights]))
-            print(f"{precision}: own {own / weights:.2f}, resident {resident / weights:.2f} of {weights:,} bytes")
+            peaks = f"own {own / weights:.2f} (limit {LIMIT}), resident {resident / weights:.2f}"
+            print(f"{precision}: {peaks} of {weights:,} bytes", flush=True)
     if options.json:
         command = f"python benchmarks/generation/memory.py --size {options.size} --precisions {options.precisions}"
         record.write_results(options.json, command, rows)

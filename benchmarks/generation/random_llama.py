@@ -11,7 +11,7 @@ SIZES = {
     "62M": {"hidden": 1024, "inner": 2816, "heads": 16, "shared": 4, "layers": 4, "tokens": 8192},
     "775M": {"hidden": 4096, "inner": 11008, "heads": 32, "shared": 8, "layers": 4, "tokens": 8192},
 }
-"""By about how many weights they have. Few layers: with random weights int4 loses much in each."""
+"""By about how many weights they have. Few layers: with random weights int4 loses much in each of them."""
 
 
 def make_llama(size: str, folder: Path) -> int:
@@ -31,6 +31,7 @@ def make_llama(size: str, folder: Path) -> int:
         vocab_size=sizes["tokens"],
         max_position_embeddings=2048,
         tie_word_embeddings=False,
+        initializer_range=0.02 * (1024 / sizes["hidden"]) ** 0.5,  # with 0.02 the noise of int4 grows with the width
         bos_token_id=1,
         eos_token_id=2,
         pad_token_id=0,

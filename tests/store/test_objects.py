@@ -323,3 +323,13 @@ def test_an_object_that_is_replaced_at_that_moment_is_linked_all_the_same(
     monkeypatch.setattr(os, "link", link)
     assert objects.link_out(name, tmp_path / "out" / "model") == "link"
     assert (tmp_path / "out" / "model").read_bytes() == b"content"
+
+
+@pytest.mark.posix("a file there has links by other means")
+def test_a_file_that_has_another_name_is_not_taken_away(objects: Objects, tmp_path: Path) -> None:
+    source = _file(tmp_path, b"of a user")
+    link = tmp_path / "link"
+    link.hardlink_to(source)
+    name = objects.take_file(link)
+    assert source.stat().st_mode & 0o200
+    assert objects.path(name).stat().st_ino != source.stat().st_ino

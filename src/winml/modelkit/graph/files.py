@@ -134,10 +134,10 @@ def save(
     with _os_errors(path, "written"):
         _check_target(path, overwrite=overwrite)
         if source is not None and any(map(is_external, walk.tensors(model))):
-            if sum(map(byte_count, walk.tensors(model))) < STREAMED_BYTES:
-                read_weights(model, source)
-            else:
-                external_data = "always"
+            is_large = sum(map(byte_count, walk.tensors(model))) >= STREAMED_BYTES
+            # Tensors inside nodes are read: ONNX Runtime does not take their data through a hard link.
+            read_weights(model, source, besides={t.name for t in model.graph.initializer} if is_large else ())
+            external_data = "always" if is_large else external_data
         layout = _layout(model, data.name, external_data, None if source is None else Path(source))
         writers: list[tuple[Path, Callable[[BinaryIO], None]]] = [(path, layout.write_model)]
         if layout.placed:

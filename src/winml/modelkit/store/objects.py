@@ -73,11 +73,15 @@ class Objects:
         return self._put(lambda: patience.reading(lambda: source.open("rb")))
 
     def take_file(self, source: Path) -> str:
-        """Store a file by moving it, where it is on the same volume, and return its digest; nobody may have it open."""
+        """Store a file of ours by moving it, and return its digest; nobody may have it open.
+
+        It stays and is copied where it is on another volume, has another name, or cannot be written to.
+        """
         try:
-            if source.stat().st_dev != self._device():
+            found = source.stat()
+            if found.st_dev != self._device() or found.st_nlink > 1 or not os.access(source, os.W_OK):
                 return self.put_file(source)
-            with source.open("rb+") as file:
+            with source.open("rb+") as file:  # Windows writes nothing to disk of a file that is open for reading
                 name = digest.PREFIX + hashlib.file_digest(file, "sha256").hexdigest()
                 if self._is_sound(name):
                     self._touch(name)
