@@ -126,6 +126,39 @@ def test_a_decoder_is_built_as_a_folder_that_generates_text(builds: Builds, hf_f
     assert valid(perf.stdout)["schema"] == "winml/perf-generation/1"
 
 
+LARGE = """
+import sys, torch, transformers
+torch.manual_seed(0)
+config = transformers.Qwen2Config(
+    hidden_size=256, intermediate_size=1024, num_attention_heads=4, num_key_value_heads=2, num_hidden_layers=2,
+    vocab_size=16384, max_position_embeddings=64, bos_token_id=1, eos_token_id=2, pad_token_id=0,
+)
+transformers.Qwen2ForCausalLM(config).save_pretrained(sys.argv[1])
+"""
+
+
+@pytest.mark.slow
+def test_the_weights_of_a_large_decoder_are_in_files_of_their_own(builds: Builds) -> None:
+    pytest.importorskip("onnxruntime_genai", reason="the extra `genai` is not installed")
+    subprocess.run([sys.executable, "-c", LARGE, builds.folder / "large"], check=True, timeout=500)
+    words = ("build", "-m", builds.folder / "large", "-p", "int4", "--target", "cpu", "-o", "large_int4")
+    env, builds.env = builds.env, {**builds.env, "WINML_MEMORY_LIMIT": "100MiB"}
+    refused = builds.winml(*words)
+    builds.env = env
+    assert refused.returncode == 1
+    assert "MiB of memory, more than the limit of 100 MiB" in refused.stderr
+    assert not (builds.folder / "large_int4").exists()
+    result = builds.build(*words[1:])
+    folder = builds.folder / "large_int4"
+    assert result["proof"]["status"] == "proven on target"
+    assert (folder / "export.onnx.data").stat().st_size > 2**24
+    assert result["artifact"]["bytes"] == sum(
+        (folder / name).stat().st_size for name in ("model.onnx", "quantized.onnx.data")
+    )
+    perf = builds.winml("perf", "-m", folder, "--new-tokens", "4", "--sessions", "1", "--prompt-tokens", "4", "--json")
+    assert valid(perf.stdout)["schema"] == "winml/perf-generation/1"
+
+
 @pytest.mark.slow
 def test_the_parts_of_donut_fit_one_another(builds: Builds) -> None:
     made = subprocess.run([sys.executable, hf_zoo.__file__, builds.folder, "donut"], check=False, timeout=500)

@@ -388,6 +388,40 @@ def test_onnx_runtime_reads_what_was_saved_with_external_data(perceptron: ModelP
     np.testing.assert_allclose(result, np.ones((2, 36), np.float32) @ weights[0] @ weights[1], rtol=1e-5)
 
 
+def test_weights_that_were_not_loaded_go_from_file_to_file(
+    perceptron: ModelProto, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    source = files.save(perceptron, tmp_path / "source.onnx", external_data="always")[0]
+    monkeypatch.setattr(files, "STREAMED_BYTES", 1)
+    model = files.load(source, weights=False)
+    names = [tensor.name for tensor in model.graph.initializer if tensor.external_data]
+    files.read_weights(model, source, besides=names[1:])
+    assert not model.graph.initializer[0].external_data
+    written = files.save(model, tmp_path / "copy.onnx", source=source)
+    assert [path.name for path in written] == ["copy.onnx", "copy.onnx.data"]
+    assert files.load(written[0]) == files.load(source)
+
+
+def test_a_small_model_has_its_weights_in_one_file_again(perceptron: ModelProto, tmp_path: Path) -> None:
+    source = files.save(perceptron, tmp_path / "source.onnx", external_data="always")[0]
+    written = files.save(files.load(source, weights=False), tmp_path / "copy.onnx", source=source)
+    assert [path.name for path in written] == ["copy.onnx"]
+    assert files.load(written[0]) == perceptron
+
+
+def test_a_data_file_that_is_too_short_to_be_copied_leaves_nothing_behind(
+    perceptron: ModelProto, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    source = files.save(perceptron, tmp_path / "source.onnx", external_data="always")[0]
+    monkeypatch.setattr(files, "STREAMED_BYTES", 1)
+    model = files.load(source, weights=False)
+    source.with_name("source.onnx.data").write_bytes(b"short")
+    (tmp_path / "out").mkdir()
+    with pytest.raises(ModelFileError, match=r"needs it to reach"):
+        files.save(model, tmp_path / "out" / "copy.onnx", source=source)
+    assert not list((tmp_path / "out").iterdir())
+
+
 def test_weights_go_to_a_file_of_their_own_past_the_limit(
     perceptron: ModelProto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

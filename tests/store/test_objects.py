@@ -43,6 +43,54 @@ def test_the_same_content_is_stored_once(objects: Objects, tmp_path: Path) -> No
     assert objects.path(first).stat().st_ino == inode
 
 
+def test_a_file_that_is_taken_is_moved_and_stored_once(objects: Objects, tmp_path: Path) -> None:
+    source = _file(tmp_path, b"result")
+    inode = source.stat().st_ino
+    name = objects.take_file(source)
+    assert name == digest.of_bytes(b"result")
+    assert not source.exists()
+    assert objects.open_path(name).read_bytes() == b"result"
+    again = _file(tmp_path, b"result", "again")
+    assert objects.take_file(again) == name
+    assert objects.path(name).stat().st_ino == inode
+
+
+def test_a_file_on_another_volume_is_stored_as_a_copy(
+    objects: Objects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Objects, "_device", lambda self: -1)
+    source = _file(tmp_path, b"far")
+    assert objects.open_path(objects.take_file(source)).read_bytes() == b"far"
+    assert source.exists()
+
+
+@pytest.mark.posix("a change of a file cannot be told there: objects are hashed every time")
+def test_an_object_is_not_hashed_again_when_a_link_of_ours_goes(
+    objects: Objects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = objects.put_bytes(b"weights")
+    link = tmp_path / "work" / "model.onnx"
+    objects.link_out(name, link)
+    objects.remove_link(name, link)
+    assert not link.exists()
+    hashed: list[object] = []
+    monkeypatch.setattr(digest, "of_file", lambda path: hashed.append(path) or name)
+    objects.open_path(name)
+    assert hashed == []
+
+
+@pytest.mark.posix("a change of a file cannot be told there: objects are hashed every time")
+def test_an_object_that_was_changed_is_noticed_though_a_link_of_ours_goes(objects: Objects, tmp_path: Path) -> None:
+    name = objects.put_bytes(b"weights")
+    link = tmp_path / "work" / "model.onnx"
+    objects.link_out(name, link)
+    link.chmod(0o644)
+    link.write_bytes(b"WEIGHTS")
+    objects.remove_link(name, link)
+    with pytest.raises(ObjectMissing):
+        objects.open_path(name)
+
+
 @pytest.mark.posix("files that users get are copies there")
 def test_objects_are_read_only_and_linked_out(objects: Objects, tmp_path: Path) -> None:
     name = objects.put_bytes(b"weights")
@@ -275,3 +323,13 @@ def test_an_object_that_is_replaced_at_that_moment_is_linked_all_the_same(
     monkeypatch.setattr(os, "link", link)
     assert objects.link_out(name, tmp_path / "out" / "model") == "link"
     assert (tmp_path / "out" / "model").read_bytes() == b"content"
+
+
+@pytest.mark.posix("a file there has links by other means")
+def test_a_file_that_has_another_name_is_not_taken_away(objects: Objects, tmp_path: Path) -> None:
+    source = _file(tmp_path, b"of a user")
+    link = tmp_path / "link"
+    link.hardlink_to(source)
+    name = objects.take_file(link)
+    assert source.stat().st_mode & 0o200
+    assert objects.path(name).stat().st_ino != source.stat().st_ino

@@ -23,8 +23,9 @@ from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.export.loading import block_kernels
 from winml.modelkit.building.export.resolve import ExportOptions
 from winml.modelkit.building.export.result import FailedParity
+from winml.modelkit.building.export.stage import require_memory
 from winml.modelkit.core.build_folder import PARTS, PartEntry, PartsFile
-from winml.modelkit.core.errors import CheckFailed, ModelFileError, RequestError, RunFailedError
+from winml.modelkit.core.errors import CheckFailed, ModelFileError, RequestError, RunFailedError, UnavailableError
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import to_json
 from winml.modelkit.session.composite import Composite
@@ -288,3 +289,15 @@ def test_a_decoder_is_one_graph_whose_tokens_are_those_of_pytorch(name: str, exp
     types = {node.op_type for node in onnx.load(path).graph.node}
     assert ("GroupQueryAttention" in types) == (exporter == "genai")
     assert shapes(onnx.load(path))["past_key_values.0.key"][2] == "past"
+
+
+def test_a_model_that_cannot_fit_is_refused_before_it_is_loaded(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "llama"}', encoding="utf-8")
+    header = json.dumps({"w": {"dtype": "BF16", "shape": [2**24], "data_offsets": [0, 2**25]}}).encode()
+    (tmp_path / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(2**25))
+    folder = ModelFolder(tmp_path)
+    with pytest.raises(UnavailableError, match=r"takes 0\.6 GiB of memory, and 0\.5 GiB are free") as refused:
+        require_memory(folder, 2**29)
+    assert "--no-verify" in (refused.value.hint or "")
+    require_memory(folder, 2**30)
+    require_memory(folder, None)

@@ -379,12 +379,13 @@ def deliver(ready: Ready, proof: Proof, attempt: Attempt) -> BuildResult:
         )
         folders.write_json(staged / MANIFEST, manifest)
     model = plan.folder / MODEL
+    size = sum((plan.folder / name).stat().st_size for name in pipeline.artifact.files)
     return BuildResult(
         model=config.model or "",
         target=target,
         precision=config.precision,
         folder=str(plan.folder),
-        artifact=BuiltArtifact(path=str(model), digest=pipeline.artifact.digest, bytes=model.stat().st_size),
+        artifact=BuiltArtifact(path=str(model), digest=pipeline.artifact.digest, bytes=size),
         stages=tuple(run.summarize() for run in pipeline.runs),
         analysis=None if analysis is None else build_analysis.counts(analysis),
         proof=proof,

@@ -53,6 +53,7 @@ ENVIRONMENT = {
 INTERNAL = {
     "WINML_JOB": "The job on a node that a command is part of.",
     "OPENBLAS_NUM_THREADS": "Threads of numpy in a process that forks: none, unless the user says otherwise.",
+    "OMP_WAIT_POLICY": "Threads of torch in an export sleep while they wait, unless the user says otherwise.",
 }
 """Variables by which winml tells its own processes something."""
 

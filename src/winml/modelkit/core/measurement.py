@@ -33,6 +33,10 @@ class SessionSection:
     """The program that runs a folder that generates text; null leaves the choice to winml."""
 
 
+UNTIMED = SessionSection(config_entries={"session.intra_op.allow_spinning": "0"})
+"""How a model is opened whose outputs are looked at and not timed: threads that wait leave the processor to others."""
+
+
 def section_from_json(value: Any, gate: OptionGate) -> SessionSection:
     """A session section as a build config holds it; an error names the first key that does not fit.
 

@@ -11,6 +11,7 @@ import errno
 import os
 import secrets
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -28,7 +29,7 @@ from winml.modelkit.graph import walk
 from winml.modelkit.graph.tensors import byte_count, content, is_external
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
     from typing import BinaryIO
 
     from onnx import FunctionProto, NodeProto, ValueInfoProto
@@ -42,10 +43,14 @@ EMBED_LIMIT_BYTES = 2_000_000_000
 EXTERNAL_MIN_BYTES = 1024
 """Smaller tensors stay in the model file: shapes and axes are read there by shape inference."""
 
+STREAMED_BYTES = 16 * 2**20
+"""From here on weights that nothing changes go from file to file: they are neither in memory nor embedded."""
+
 PAGE_BYTES = 4096
 MAP_BYTES = 64 * 1024
 """Windows maps a file only at multiples of 64 KiB, other systems at pages."""
 
+_COPIED_BYTES = 2**20
 _LARGE_BYTES = 2**20
 """From here on a tensor is aligned to `MAP_BYTES`; for smaller ones the gaps would cost more than mapping gains."""
 
@@ -69,6 +74,12 @@ def load(path: str | os.PathLike[str], *, weights: bool = True) -> ModelProto:
     if weights:
         _read_extents(extents)
     return model
+
+
+def read_weights(model: ModelProto, path: str | os.PathLike[str], *, besides: Collection[str] = ()) -> None:
+    """Read the data that `load(path, weights=False)` left in files; tensors that `besides` names stay there."""
+    extents = _external_extents(model, Path(path))
+    _read_extents([extent for extent in extents if extent.tensor.name not in besides])
 
 
 def external_files(path: str | os.PathLike[str], model: ModelProto | None = None) -> tuple[Path, ...]:
@@ -110,17 +121,24 @@ def save(
     *,
     external_data: ExternalData = "auto",
     overwrite: bool = False,
+    source: str | os.PathLike[str] | None = None,
 ) -> tuple[Path, ...]:
     """Write the model, all files or none, and return them; equal models give equal bytes.
 
     External data goes to one file, `<name>.data`. An older `<name>.data` stays when the model needs none: another
-    model may use it.
+    model may use it. What the model has in files beside the model file `source` is copied from there bit by bit, and
+    the result then has external data as well, unless it is small.
     """
     path = Path(path)
     data = path.with_name(f"{path.name}.data")
     with _os_errors(path, "written"):
         _check_target(path, overwrite=overwrite)
-        layout = _layout(model, data.name, external_data)
+        if source is not None and any(map(is_external, walk.tensors(model))):
+            is_large = sum(map(byte_count, walk.tensors(model))) >= STREAMED_BYTES
+            # Tensors inside nodes are read: ONNX Runtime does not take their data through a hard link.
+            read_weights(model, source, besides={t.name for t in model.graph.initializer} if is_large else ())
+            external_data = "always" if is_large else external_data
+        layout = _layout(model, data.name, external_data, None if source is None else Path(source))
         writers: list[tuple[Path, Callable[[BinaryIO], None]]] = [(path, layout.write_model)]
         if layout.placed:
             _check_target(data, overwrite=overwrite)
@@ -355,6 +373,8 @@ class _Layout:
 
     model: bytes
     placed: tuple[tuple[TensorProto, int], ...] = ()
+    source: Path | None = None
+    """The model file beside which the data of external tensors is."""
 
     def write_model(self, file: BinaryIO) -> None:
         file.write(self.model)
@@ -362,11 +382,29 @@ class _Layout:
     def write_data(self, file: BinaryIO) -> None:
         for tensor, offset in self.placed:
             file.write(bytes(offset - file.tell()))
-            file.write(content(tensor))
+            if self.source is not None and is_external(tensor):
+                _copy_extent(_extent(tensor, self.source), file)
+            else:
+                file.write(content(tensor))
 
 
-def _layout(model: ModelProto, data_name: str, external_data: ExternalData) -> _Layout:
-    if any(is_external(tensor) for tensor in walk.tensors(model)):
+def _copy_extent(extent: _Extent, target: BinaryIO) -> None:
+    left = extent.length
+    with extent.file.open("rb") as file:
+        file.seek(extent.offset)
+        while left:
+            chunk = file.read(min(left, _COPIED_BYTES))
+            if not chunk:
+                raise ModelFileError(
+                    f"external data file `{extent.file}` ended while tensor `{extent.tensor.name}` was copied",
+                    hint="another program changed it; run it again",
+                )
+            left -= len(chunk)
+            target.write(chunk)
+
+
+def _layout(model: ModelProto, data_name: str, external_data: ExternalData, source: Path | None) -> _Layout:
+    if source is None and any(is_external(tensor) for tensor in walk.tensors(model)):
         raise RequestError(
             "the model has external data that was not loaded, so it cannot be saved",
             hint="load it with its weights",
@@ -384,7 +422,7 @@ def _layout(model: ModelProto, data_name: str, external_data: ExternalData) -> _
     for nested in (False, True):
         layout = _external_layout(model, data_name, nested=nested)
         if layout is not None:
-            return layout
+            return replace(layout, source=source)
     raise RequestError(
         f"the graph alone, without weights, does not fit into {EMBED_LIMIT_BYTES:,} bytes",
         hint="split the model",
@@ -410,7 +448,8 @@ def _external_layout(model: ModelProto, data_name: str, *, nested: bool) -> _Lay
     def place(source: TensorProto, target: TensorProto, inside: bool) -> None:
         nonlocal end
         size = byte_count(source)
-        if size < EXTERNAL_MIN_BYTES or source.data_type == TensorProto.STRING or (inside and not nested):
+        is_inner = size < EXTERNAL_MIN_BYTES or source.data_type == TensorProto.STRING or (inside and not nested)
+        if is_inner and not is_external(source):
             target.CopyFrom(source)
             return
         step = MAP_BYTES if size >= _LARGE_BYTES else PAGE_BYTES

@@ -16,7 +16,8 @@ def list_external_files(args: dict[str, Any], context: Any) -> tuple[Path, ...]:
 
 def save_as(args: dict[str, Any], context: Any) -> tuple[Path, ...]:
     """Worker operation: write the model at `path` to `output`, with external data that is named after it."""
-    return files.save(files.load(args["path"]), args["output"], external_data="always")
+    model = files.load(args["path"], weights=False)
+    return files.save(model, args["output"], external_data="always", source=args["path"])
 
 
 def name_dims(args: dict[str, Any], context: Any) -> Path:

@@ -124,11 +124,17 @@ class StageCache:
                     found += [entry] if entry is not None and [*entry.files.values()] == [content] else []
         return found
 
-    def store(self, key: StageKey, files: Mapping[str, Path], info: Mapping[str, Any]) -> StageEntry:
-        """Store the result of a stage: first its files, then the entry that refers to them."""
+    def store(
+        self, key: StageKey, files: Mapping[str, Path], info: Mapping[str, Any], *, move: bool = False
+    ) -> StageEntry:
+        """Store the result of a stage: first its files, then the entry that refers to them.
+
+        With `move` the files are gone from where they were.
+        """
         if not files:
             raise DataError(f"stage `{key.stage}` produced no files")
-        stored = {name: self._objects.put_file(path) for name, path in files.items()}
+        put = self._objects.take_file if move else self._objects.put_file
+        stored = {name: put(path) for name, path in files.items()}
         entry = StageEntry(key.digest, key.parts(), stored, dict(info), time.time())
         value = {"schema": SCHEMA, "key": entry.key, "parts": entry.parts, "files": stored, "info": entry.info}
         atomic.write_bytes(self._path(entry.key), json.dumps(value, indent=1, sort_keys=True).encode())

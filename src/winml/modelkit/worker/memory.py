@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
+
+from winml.modelkit.worker.limits import machine_bytes
 
 
 def _linux(pid: int) -> dict[str, int] | None:
@@ -48,3 +51,28 @@ def memory_of(pid: int | None = None) -> dict[str, int] | None:
     """
     number = os.getpid() if pid is None else pid
     return _linux(number) if sys.platform == "linux" else _psutil(number)
+
+
+def available_bytes() -> int | None:
+    """Memory that is free or can be freed without writing anything to disk; None when it cannot be asked.
+
+    Never more than the container may have that we are in.
+    """
+    if sys.platform == "linux":
+        found = _linux_available()
+    else:
+        try:
+            import psutil
+
+            found = int(psutil.virtual_memory().available)
+        except ImportError:
+            found = None
+    limit = machine_bytes()
+    return found if found is None or limit is None else min(found, limit)
+
+
+def _linux_available() -> int | None:
+    for line in Path("/proc/meminfo").read_text("ascii").splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import io
 from dataclasses import replace
 from pathlib import Path
@@ -23,8 +24,6 @@ EXPORTER = "genai"
 OPSET = 22
 """What the builder writes."""
 
-LARGE_BYTES = 256 * 2**20
-"""Weights of more stay in the file that the builder wrote."""
 SIZES = {"batch": 1}
 """Attention on the CPU takes several words after a cache for one text only."""
 
@@ -88,9 +87,10 @@ def build(folder: Path, section: ExportSection, work: Path) -> tuple[Any, Path |
             raise _explain(error) from error
         except Exception as error:  # whatever its code raises for a model that it does not expect
             raise _explain(error) from error
+    gc.collect()  # the builder's objects refer to one another, and hold the weights
     path = output / "model.onnx"
     data = path.with_name(f"{path.name}.data")
-    is_large = data.is_file() and data.stat().st_size > LARGE_BYTES
+    is_large = data.is_file() and data.stat().st_size >= files.STREAMED_BYTES
     model = files.load(path, weights=not is_large)
     _name_axes(model, section)
     return model, data if is_large else None

@@ -27,10 +27,13 @@ from winml.modelkit.building.export.result import (
 )
 from winml.modelkit.building.export.table import libraries_of
 from winml.modelkit.core.config import ExportSection
-from winml.modelkit.core.errors import CheckFailed, ModelkitError, RequestError, RunFailedError
+from winml.modelkit.core.errors import CheckFailed, ModelkitError, RequestError, RunFailedError, UnavailableError
 from winml.modelkit.core.values import read
 from winml.modelkit.graph import files, opset
-from winml.modelkit.worker.memory import memory_of
+from winml.modelkit.worker.memory import available_bytes, memory_of
+
+_BESIDES_WEIGHTS = 2**29
+"""What an export needs at least besides: torch, transformers and onnxruntime."""
 
 
 def run(args: dict[str, Any], context: Any) -> ExportMetadata:
@@ -40,10 +43,26 @@ def run(args: dict[str, Any], context: Any) -> ExportMetadata:
     """
     folder, output = Path(args["model"]).parent, Path(args["output"])
     section = read(ExportSection, args["section"], "export")
+    if section.verify and section.part in (WHOLE, DECODER):
+        require_memory(ModelFolder(folder), available_bytes())
     library()
     made = _Export(folder, section, bool(args.get("trust_remote_code")), context).into(output)
     memory = memory_of()
     return replace(made, peak_memory_bytes=None if memory is None else memory["peak_bytes"])
+
+
+def require_memory(folder: ModelFolder, available: int | None) -> None:
+    """Raise where the comparison with PyTorch cannot fit: onnxruntime has every weight in float32 in its own memory."""
+    parameters = folder.weights().parameters
+    if available is None or parameters is None:
+        return
+    needed = 4 * parameters + _BESIDES_WEIGHTS
+    if needed > available:
+        raise UnavailableError(
+            f"comparing this model with PyTorch takes {needed / 2**30:.1f} GiB of memory, and "
+            f"{available / 2**30:.1f} GiB are free",
+            hint="end other programs, or use a machine with more memory; `--no-verify` exports without comparing",
+        )
 
 
 class _Export:

@@ -25,7 +25,12 @@ class ExportWorker(Worker):
 
     def __init__(self, pool: ExportWorkers | None = None) -> None:
         # Threads of OpenBLAS would be there when the process forks; torch has its own.
-        env = {**os.environ, "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "1")}
+        # Threads of torch that wait leave the processor to others: an export is not timed.
+        env = {
+            **os.environ,
+            "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "1"),
+            "OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY", "PASSIVE"),
+        }
         super().__init__(preload=PRELOAD if CAN_FORK else (), env=env, apart=CAN_FORK)
         self._pool = pool
 

@@ -5,9 +5,9 @@ A stage that ends well is stored at once, so that an interrupted build resumes a
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -127,6 +127,8 @@ class Pipeline:
         self.stage: str | None = None
         """The stage that runs or ran last."""
         self.runs: list[StageRun] = []
+        self._linked: dict[Path, str] = {}
+        """Digests of the objects that lie in work folders."""
 
     def run(self, step: Step) -> StageRun:
         """The result of a stage on what there is so far, from the cache or from a worker of its own."""
@@ -215,10 +217,17 @@ class Pipeline:
             self._source.check_unchanged()
             found = sorted(path for path in output.parent.rglob("*") if path.is_file())
             files = {path.relative_to(output.parent).as_posix(): path for path in found}
-            return self._cache.stages.store(key, files, {"report": report, "seconds": seconds})
+            return self._cache.stages.store(key, files, {"report": report, "seconds": seconds}, move=True)
 
-    def work_folder(self) -> AbstractContextManager[Path]:
-        return self._cache.work_folder()
+    @contextlib.contextmanager
+    def work_folder(self) -> Iterator[Path]:
+        """A folder of the cache; objects that were linked into it need not be hashed again when it is gone."""
+        with self._cache.work_folder() as folder:
+            try:
+                yield folder
+            finally:
+                for path in [path for path in self._linked if path.is_relative_to(folder)]:
+                    self._cache.objects.remove_link(self._linked.pop(path), path)
 
     def materialize(self, folder: Path, artifact: Artifact | None = None) -> Path:
         """The path of an artifact, or of what there is so far; objects are linked into `folder`, a source stays."""
@@ -227,4 +236,5 @@ class Pipeline:
             return self._source.path
         for name, digest in artifact.files.items():
             self._cache.objects.link_out(digest, folder / name)
+            self._linked[folder / name] = digest
         return folder / artifact.main

@@ -10,6 +10,7 @@ import itertools
 import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ import numpy.typing as npt
 from winml.modelkit.building.proof.links import Ran, link
 from winml.modelkit.building.proof.proof import ArtifactRun, OutputDistance, Reference
 from winml.modelkit.core.errors import ModelkitError
-from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.measurement import UNTIMED, SessionSection
 from winml.modelkit.core.statistics import sqnr_db
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import read
@@ -104,7 +105,7 @@ def ranges(args: dict[str, Any], context: object) -> dict[str, tuple[float, floa
 
     data = read(DataSection, args["data"], "data")
     found: dict[str, list[float]] = {}
-    with WinMLSession(args["source"], target=CPU, section=SessionSection(optimization_level="basic")) as session:
+    with WinMLSession(args["source"], target=CPU, section=replace(UNTIMED, optimization_level="basic")) as session:
         dataset = open_dataset(data, session.inputs, model_folder=Path(args["model_folder"]), labels=False)
         for sample in itertools.islice(dataset, SAMPLES):
             for name, value in session.run(sample.inputs).items():
@@ -137,7 +138,7 @@ def _link_inputs(args: dict[str, Any], feed: Arrays, specs: Sequence[Input], ind
 def _save_reference(source: Path, feeds: Iterable[Arrays], folder: Path, seconds: float) -> int:
     done, started = 0, time.monotonic()
     # `basic` changes nothing in the numbers; higher levels may.
-    with WinMLSession(source, target=CPU, section=SessionSection(optimization_level="basic")) as session:
+    with WinMLSession(source, target=CPU, section=replace(UNTIMED, optimization_level="basic")) as session:
         for feed in feeds:
             outputs = session.run_arrays(cast_inputs(feed, session.inputs))
             save(folder / f"inputs-{done}.npz", feed)

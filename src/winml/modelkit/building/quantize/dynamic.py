@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from onnx import ModelProto, TensorProto
 from onnxruntime.quantization.onnx_quantizer import ONNXQuantizer
@@ -22,6 +23,7 @@ from winml.modelkit.core.config import QuantizeSection
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.graph import walk
 
+STREAMS = False
 OPSET = 11
 """The first with DynamicQuantizeLinear."""
 
@@ -57,7 +59,9 @@ def _other_floats(model: ModelProto, types: Mapping[str, int]) -> dict[str, str]
     return found
 
 
-def quantize(model: ModelProto, section: QuantizeSection, selection: NodeSelection) -> tuple[ModelProto, NodeSelection]:
+def quantize(
+    model: ModelProto, section: QuantizeSection, selection: NodeSelection, source: Path
+) -> tuple[ModelProto, NodeSelection]:
     """The model with integer operators, and which nodes became some."""
     before = inputs_by_node(model)
     # The library calls the MatMul that it makes of a Gemm by another name.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from winml.modelkit.building.quantize.result import Fidelity, OutputFidelity
 from winml.modelkit.building.quantize.runnable import CPU
 from winml.modelkit.core.distance import Distance
 from winml.modelkit.core.errors import DataError, ModelFileError, RunFailedError
-from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.measurement import UNTIMED
 from winml.modelkit.core.statistics import sqnr_db
 from winml.modelkit.graph.inputs import Arrays, cast
 from winml.modelkit.session.distance import distance_of
@@ -92,7 +93,7 @@ def refusal(path: Path, feeds: Iterable[Arrays], *, levels: Iterable[str]) -> st
 
 
 def _outputs(path: Path, feeds: Iterable[Arrays], *, level: str = "all") -> list[dict[str, Any]]:
-    with WinMLSession(path, target=CPU, section=SessionSection(optimization_level=level)) as session:
+    with WinMLSession(path, target=CPU, section=replace(UNTIMED, optimization_level=level)) as session:
         # A quantized model may take float16.
         return [session.run_arrays(cast(feed, session.inputs, source="the sample")) for feed in feeds]
 

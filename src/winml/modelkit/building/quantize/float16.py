@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from onnx import ModelProto, NodeProto, TensorProto
 from onnxruntime.transformers.float16 import DEFAULT_OP_BLOCK_LIST, convert_float_to_float16
@@ -13,6 +14,7 @@ from winml.modelkit.core.config import QuantizeSection
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.graph import walk
 
+STREAMS = False
 OPSET = 1
 """float16 is as old as ONNX."""
 
@@ -53,7 +55,9 @@ def _inside(node: NodeProto) -> Iterator[NodeProto]:
             yield from _inside(inner)
 
 
-def quantize(model: ModelProto, section: QuantizeSection, selection: NodeSelection) -> tuple[ModelProto, NodeSelection]:
+def quantize(
+    model: ModelProto, section: QuantizeSection, selection: NodeSelection, source: Path
+) -> tuple[ModelProto, NodeSelection]:
     """The model in float16, but for the nodes that are left."""
     with wrap_errors():
         result: ModelProto = convert_float_to_float16(

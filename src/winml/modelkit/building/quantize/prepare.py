@@ -21,8 +21,11 @@ from winml.modelkit.core.errors import RequestError
 from winml.modelkit.graph import files, walk
 from winml.modelkit.graph.opset import convert
 from winml.modelkit.graph.quantization import quantization_of
+from winml.modelkit.graph.tensors import byte_count
 from winml.modelkit.graph.value_names import free_name
 
+STREAMED_BYTES = 2**20
+"""Smaller weights are read at once."""
 FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16)
 
 _REFUSALS = (
@@ -66,9 +69,13 @@ class Prepared:
         return _opset(self.model)
 
 
-def load(path: Path) -> ModelProto:
-    """The model at `path`; an error when it cannot be quantized at all."""
-    model = files.load(path)
+def load(path: Path, *, streamed: bool = False) -> ModelProto:
+    """The model at `path`; an error when it cannot be quantized at all.
+
+    With `streamed` the large weights of products and tables stay in their file: nothing here looks into them.
+    """
+    model = files.load(path, weights=False)
+    files.read_weights(model, path, besides=_find_streamed(model) if streamed else ())
     kind = quantization_of(model).kind
     if kind != "none":
         raise RequestError(
@@ -85,6 +92,16 @@ def load(path: Path) -> ModelProto:
                 hint="quantize the graphs before they are put into that operator",
             )
     return model
+
+
+def _find_streamed(model: ModelProto) -> set[str]:
+    """Large initializers that are read as the weight of a MatMul or the table of a Gather, and as nothing else."""
+    large = {tensor.name for tensor in model.graph.initializer if byte_count(tensor) >= STREAMED_BYTES}
+    places = {("MatMul", 1), ("Gather", 0)}
+    others = find_captured(model) | {value.name for value in (*model.graph.input, *model.graph.output)}
+    for node in model.graph.node:
+        others.update(name for index, name in enumerate(node.input) if (node.op_type, index) not in places)
+    return large - others
 
 
 def prepare(

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onnx import ModelProto, ValueInfoProto
+from onnx import ModelProto, ValueInfoProto, helper
 
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.graph import files
+from winml.modelkit.graph.tensors import is_external
 from winml.modelkit.session.session import WinMLSession
 
 if TYPE_CHECKING:
@@ -20,18 +21,33 @@ CPU = Target("cpu", "cpu")
 
 
 class Runnable:
-    """The weights stay in one file of a folder; every opened variant is a small file beside it."""
+    """The weights stay in one file of a folder; every opened variant is a small file beside it.
+
+    A model that has weights in files of its own is not written: they are inputs of its variants, which can be opened
+    and asked about, but not run.
+    """
 
     def __init__(self, model: ModelProto, folder: Path) -> None:
         self._folder = folder
         self._path = folder / "model.onnx"
-        files.save(model, self._path, external_data="always")
-        self._structure = files.load(self._path, weights=False)
+        self._given: ModelProto | None = None
         self._count = 0
+        if any(map(is_external, model.graph.initializer)):
+            self._given, self._structure = ModelProto(), ModelProto()
+            self._given.CopyFrom(model)
+            self._structure.CopyFrom(model)
+            _make_inputs(self._structure)
+        else:
+            files.save(model, self._path, external_data="always")
+            self._structure = files.load(self._path, weights=False)
 
     def load(self) -> ModelProto:
         """The model as it was given."""
-        return files.load(self._path)
+        if self._given is None:
+            return files.load(self._path)
+        model = ModelProto()
+        model.CopyFrom(self._given)
+        return model
 
     def open(self, outputs: Sequence[str], *, nodes: Sequence[NodeProto] = (), level: str = "disable") -> WinMLSession:
         """A session on the CPU that gives `outputs`, which may be any values of the graph or of the added nodes."""
@@ -46,3 +62,13 @@ class Runnable:
         path = self._folder / f"variant_{self._count}.onnx"
         path.write_bytes(variant.SerializeToString())
         return WinMLSession(path, target=CPU, section=SessionSection(optimization_level=level))
+
+
+def _make_inputs(model: ModelProto) -> None:
+    """Turn the initializers that are in other files into inputs."""
+    graph = model.graph
+    for index in reversed(range(len(graph.initializer))):
+        tensor = graph.initializer[index]
+        if is_external(tensor):
+            graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+            del graph.initializer[index]

@@ -56,6 +56,8 @@ SATURATED_DB = 6.0
 class WithoutData(Protocol):
     """A way to quantize that needs no data; its module is one."""
 
+    STREAMS: bool
+    """Whether it takes a model whose large weights are in a file."""
     OPSET: int
     """What the model must have at least."""
 
@@ -64,7 +66,7 @@ class WithoutData(Protocol):
     def choose(self, model: ModelProto, section: QuantizeSection, types: Mapping[str, int]) -> NodeSelection: ...
 
     def quantize(
-        self, model: ModelProto, section: QuantizeSection, selection: NodeSelection
+        self, model: ModelProto, section: QuantizeSection, selection: NodeSelection, source: Path
     ) -> tuple[ModelProto, NodeSelection]: ...
 
 
@@ -287,13 +289,15 @@ def _best(job: _Job, plan: _QuantizePlan, done: _Finished, context: Context) -> 
     if not outcome.changed:
         return done
     outcome = replace(outcome, granularity=scales.first_choice(job.asked, job.section, cosine))
-    if cosine is None or cosine >= fewer.POOR_COSINE:
+    has_rivals = fewer.is_open(job.section) or scales.is_measured(job.asked)
+    if cosine is None or cosine >= fewer.POOR_COSINE or not has_rivals:
         return outcome, *done[1:]
     first = _Candidate(outcome, plan.selection, job.section, _compare(job, outcome, fidelity.SAMPLES_TO_CHOOSE))
     best = _with_scales(job, plan, _with_fewer(job, plan, first, context), context)
     if best is first:
         return outcome, *done[1:]
-    return best.outcome, files.save(best.outcome.model, job.output, overwrite=True), best.compared
+    written = files.save(best.outcome.model, job.output, overwrite=True, source=job.path)
+    return best.outcome, written, best.compared
 
 
 def _with_fewer(job: _Job, plan: _QuantizePlan, best: _Candidate, context: Context) -> _Candidate:
@@ -342,7 +346,7 @@ def _attempt(job: _Job, plan: _QuantizePlan, selection: NodeSelection, feeds: Se
         outcome = plan.outcome(selection)
     except RunFailedError as error:
         return error.message
-    files.save(outcome.model, job.output, overwrite=True)
+    files.save(outcome.model, job.output, overwrite=True, source=job.path)
     may_run = outcome.changed and job.compare and job.crash is None
     return fidelity.refusal(job.output, feeds, levels=_levels(job)) if may_run else None
 
@@ -351,7 +355,8 @@ def _write(
     job: _Job, outcome: _Outcome, context: Context, samples: int = fidelity.SAMPLES
 ) -> tuple[tuple[Path, ...], Fidelity]:
     context.tell(WritingModel())
-    written = files.save(outcome.model if outcome.changed else files.load(job.path), job.output, overwrite=True)
+    model = outcome.model if outcome.changed else files.load(job.path, weights=False)
+    written = files.save(model, job.output, overwrite=True, source=job.path)
     context.tell(QuantizedOutputs())
     return written, _compare(job, outcome, samples)
 
@@ -406,7 +411,10 @@ def _plan(job: _Job) -> _QuantizePlan:
 
 def _without_data(job: _Job, mode: WithoutData) -> _QuantizePlan:
     mode.check(job.section)
-    prepared = prepare(load(job.path), opset=mode.OPSET, reason=f"operators of mode `{job.section.mode}`")
+    is_streamed = mode.STREAMS and _size(files.external_files(job.path)) >= files.STREAMED_BYTES
+    prepared = prepare(
+        load(job.path, streamed=is_streamed), opset=mode.OPSET, reason=f"operators of mode `{job.section.mode}`"
+    )
     runnable = Runnable(prepared.model, job.work)
     values = ask_types(prepared.model, runnable)
     return _QuantizePlan(
@@ -416,7 +424,7 @@ def _without_data(job: _Job, mode: WithoutData) -> _QuantizePlan:
         selection=mode.choose(prepared.model, job.section, values.types),
         notes=prepared.notes,
         section=job.section,
-        quantize=lambda model, chosen, section: mode.quantize(model, section, chosen),
+        quantize=lambda model, chosen, section: mode.quantize(model, section, chosen, job.path),
     )
 
 

@@ -34,7 +34,9 @@ def ask_types(model: ModelProto, runnable: Runnable) -> Values:
     values = [name for node in model.graph.node for name in node.output if name]
     # A model that was folded away has no nodes; the runtime opens none without outputs.
     with runnable.open(values or [value.name for value in model.graph.output]) as session:
-        inputs, outputs = session.inputs, session.outputs
+        declared = {value.name for value in model.graph.input}  # weights that are not in memory are inputs there
+        inputs = tuple(spec for spec in session.inputs if spec.name in declared)
+        outputs = session.outputs
     types = {spec.name: found for spec in (*inputs, *outputs) if (found := _element_type(spec.type)) is not None}
     note_types(model, types)
     return Values(inputs, types)
