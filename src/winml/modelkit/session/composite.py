@@ -189,7 +189,7 @@ class Composite:
             raise RequestError(
                 f"the prompt and {new_tokens} more tokens need room for {needed}, and `{self.folder}` was built for "
                 f"{total}",
-                hint=f"build it with `--dim total={needed}` for longer texts, shorten the prompt, or ask for fewer tokens",
+                hint=f"build it with `--dim total={needed}`, shorten the prompt, or ask for fewer tokens",
             )
 
     def _pair(self, inputs: Arrays, tokens: _Tokens, new_tokens: int) -> Ids:

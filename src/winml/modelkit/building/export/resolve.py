@@ -288,7 +288,8 @@ def complete_sizes(section: ExportSection, given: Mapping[str, int], usual: Mapp
     sizes = {**usual, **found}
     if _size(cache, sizes) < 1:
         raise RequestError(
-            f"a text of {sizes['total']} tokens (`total`) leaves no room for a cache beside {_size(words, sizes)} new ones",
+            f"a text of {sizes['total']} tokens (`total`) leaves no room for a cache beside {_size(words, sizes)} new "
+            "ones",
             hint=f"build for longer texts with `--dim total=N`, or read fewer tokens at once with `--dim {words}=N`",
         )
     if sizes["total"] != _size(cache, sizes) + _size(words, sizes):
