@@ -11,31 +11,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from winml.modelkit.core.build_folder import PARTS, PartEntry, PartsFile
+from winml.modelkit.core.build_folder import PartEntry, load_parts
 from winml.modelkit.core.errors import ModelFileError, RequestError
-from winml.modelkit.core.inside import stays_inside
-from winml.modelkit.core.json_text import read_json, read_object
+from winml.modelkit.core.json_text import read_object
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
-from winml.modelkit.core.values import read
 from winml.modelkit.graph.inputs import Arrays
 from winml.modelkit.session.session import WinMLSession
 
 Ids = npt.NDArray[np.int64]
-
-
-def load_parts(folder: Path) -> dict[str, PartEntry]:
-    """The parts listed in the folder of a composite model."""
-    try:
-        value = read_json(folder / PARTS)
-    except (OSError, ValueError) as error:
-        raise ModelFileError(
-            f"`{folder}` is not a composite model: {error}", hint="`winml build -m MODEL -o DIR` creates one"
-        ) from error
-    try:
-        return dict(read(PartsFile, value, strict=False).parts)
-    except RequestError as error:
-        raise ModelFileError(f"`{folder / PARTS}`: {error.message}", hint="build the model again") from error
 
 
 class Composite:
@@ -52,7 +36,7 @@ class Composite:
     ) -> None:
         self._distribution, self._strict_ep = distribution, strict_ep
         self.folder = Path(folder)
-        self._parts = load_parts(self.folder)
+        self._parts = dict(load_parts(self.folder).parts)
         self._stack = ExitStack()
         self._sessions = {
             name: self._stack.enter_context(self._open(entry, target, section or SessionSection()))
@@ -60,9 +44,6 @@ class Composite:
         }
 
     def _open(self, entry: PartEntry, target: Target, section: SessionSection) -> WinMLSession:
-        for name in (entry.folder, entry.file):
-            if not stays_inside(name):
-                raise ModelFileError(f"`{self.folder / PARTS}` names `{name}`, which is outside its folder")
         return WinMLSession(
             self.folder / entry.folder / entry.file,
             target=target,
