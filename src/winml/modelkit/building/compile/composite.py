@@ -1,4 +1,4 @@
-"""A folder of parts that is compiled: its parts as models, and the folder of their compiled forms, which runs like it."""
+"""A folder of parts that is compiled: its parts as models, and a folder of their compiled forms that runs like it."""
 
 from __future__ import annotations
 
