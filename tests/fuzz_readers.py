@@ -191,7 +191,7 @@ def _summed(data: bytes) -> bytes:
 
 
 def _parts(folder: Path, data: bytes) -> None:
-    from winml.modelkit.session.composite import load_parts
+    from winml.modelkit.core.build_folder import load_parts
 
     _file(folder, "parts.json", data)
     load_parts(folder)

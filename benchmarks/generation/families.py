@@ -1,12 +1,14 @@
 """Families that generate text, one after another: tokens against PyTorch's `generate`, what precisions cost, the NPU.
 
 Every family is a tiny model with random weights, as `benchmarks/walk/tiny_models.py` makes them. Steps are the program
-as users run it; a line of the journal is written after each, so that the same command goes on where it was.
+as users run it; a line of the journal `WORK/families.jsonl` is written after each, so that the same command goes on
+where it was.
 
     python benchmarks/walk/tiny_models.py -o FOLDER --only llama,gpt2,...
-    python benchmarks/generation/families.py FOLDER -o WORK [--only NAME,...] [--no-npu]
+    python benchmarks/generation/families.py FOLDER -o WORK [--only NAME,...] [--steps cpu,npu]
 
-Writes `benchmarks/results/generation_families.json` when every family is done.
+The steps may run apart, in folders of their own: `--journal OTHER/families.jsonl` reads what was done there.
+Writes `benchmarks/results/generation_families.json` when both steps of every family are done.
 """
 
 from __future__ import annotations
@@ -133,35 +135,59 @@ def main() -> int:
     parser.add_argument("models", type=Path)
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--only", help="names, with commas between")
-    parser.add_argument("--no-npu", action="store_true")
+    parser.add_argument("--steps", default="cpu,npu", help="with commas between: cpu, npu")
+    parser.add_argument("--journal", type=Path, action="append", default=[], help="journal of another run, read first")
     asked = parser.parse_args()
+    steps = asked.steps.split(",")
+    if unknown := set(steps) - {"cpu", "npu"}:
+        parser.error(f"unknown steps: {', '.join(sorted(unknown))}")
     work: Path = asked.output
     work.mkdir(parents=True, exist_ok=True)
     (work / "texts.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in TEXTS), encoding="utf-8")
     prompts = "".join(json.dumps({"prompt": text[:24], "answer": text[24:]}) + "\n" for text in TEXTS)
     (work / "prompts.jsonl").write_text(prompts, encoding="utf-8")
     journal = work / "families.jsonl"
-    done = {}
-    if journal.is_file():
-        done = {entry["family"]: entry for entry in map(json.loads, journal.read_text(encoding="utf-8").splitlines())}
-    names = asked.only.split(",") if asked.only else [*DECODERS, *PAIRS]
-    for name in names:
+    done = read_journals([*asked.journal, journal])
+    for name in asked.only.split(",") if asked.only else [*DECODERS, *PAIRS]:
         source = (asked.models / name).absolute()
-        if name in done or not source.is_dir():
+        if not source.is_dir():
             continue
-        row = (judge_pair if name in PAIRS else judge_decoder)(name, source, work)
-        row["npu"] = None if asked.no_npu or "refused" in row else judge_npu(name, source, work)
-        done[name] = {"family": name, **row}
-        with journal.open("a", encoding="utf-8") as stream:
-            stream.write(json.dumps(done[name]) + "\n")
-        print(json.dumps(done[name])[:400], flush=True)
-        for folder in work.glob(f"{name}-*"):
-            shutil.rmtree(folder, ignore_errors=True)
-    if set(DECODERS + PAIRS) <= set(done):
-        rows = {name: {key: value for key, value in row.items() if key != "family"} for name, row in done.items()}
+        for step in steps:
+            if is_done(done.get(name, {}), step):
+                continue
+            row = judge(step, name, source, work)
+            done[name] = done.get(name, {}) | row
+            with journal.open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps({"family": name, **row}) + "\n")
+            print(json.dumps({"family": name, **row})[:400], flush=True)
+            for folder in work.glob(f"{name}-*"):
+                shutil.rmtree(folder, ignore_errors=True)
+    if all(is_done(done.get(name, {}), step) for name in DECODERS + PAIRS for step in ("cpu", "npu")):
+        rows = {name: done[name] for name in DECODERS + PAIRS}
         RESULTS.write_text(json.dumps({"families": rows}, indent=1) + "\n", encoding="utf-8")
         print(f"wrote {RESULTS}")
     return 0
+
+
+def read_journals(journals: list[Path]) -> dict[str, dict[str, Any]]:
+    """What is known of every family: the lines of its steps, laid over one another."""
+    done: dict[str, dict[str, Any]] = {}
+    for journal in journals:
+        for line in journal.read_text(encoding="utf-8").splitlines() if journal.is_file() else []:
+            entry = json.loads(line)
+            row = done.setdefault(entry.pop("family"), {})
+            row |= {key: value for key, value in entry.items() if value is not None}
+    return done
+
+
+def is_done(row: dict[str, Any], step: str) -> bool:
+    return "npu" in row if step == "npu" else bool({"exporter", "refused"} & set(row))
+
+
+def judge(step: str, name: str, source: Path, work: Path) -> dict[str, Any]:
+    if step == "npu":
+        return {"npu": judge_npu(name, source, work)}
+    return judge_pair(name, source, work) if name in PAIRS else judge_decoder(name, source, work)
 
 
 if __name__ == "__main__":

@@ -376,3 +376,30 @@ def test_a_result_that_its_own_device_refuses_is_a_failure(nets: Path, tmp_path:
     assert not (tmp_path / "out").exists()
     assert winml(*words, "--no-verify", env=in_environment).returncode == 0
     assert _consistent(tmp_path / "out", {"small_ctx.onnx"}) == {"small_ctx_OpenVINOExecutionProvider.bin"}
+
+
+def test_a_folder_of_parts_becomes_a_folder_of_compiled_parts(run: Compile, nets: Path, tmp_path: Path) -> None:
+    source, out = tmp_path / "parts", tmp_path / "out"
+    parts = {}
+    for part, net in (("prefill", "large"), ("decode", "small")):
+        (source / part).mkdir(parents=True)
+        shutil.copy(nets / f"{net}.onnx", source / part / "model.onnx")
+        parts[part] = {"folder": part, "file": "model.onnx", "digest": f"sha256:{'0' * 64}", "sizes": {"batch": 1}}
+    listed = {"schema": "winml/parts/1", "model": "nets", "target": "qnn/npu", "parts": parts}
+    (source / "parts.json").write_text(json.dumps(listed), encoding="utf-8")
+    (source / "decode" / "config.json").write_text('{"eos_token_id": 2}', encoding="utf-8")
+    (source / "decode" / "tokenizer.json").symlink_to(nets / "small.onnx")
+    value = valid(run("-m", source, "--output-dir", out, "--json").stdout)
+    assert value["sharing"]["shared"] is True
+    assert {path.name for path in out.iterdir()} == {
+        "prefill_ctx.onnx", "decode_ctx.onnx", "prefill_ctx_qnn.bin", "parts.json", "config.json",
+    }  # fmt: skip
+    made = valid((out / "parts.json").read_text(encoding="utf-8"))
+    assert made["model"] == "nets"
+    for part, entry in made["parts"].items():
+        assert (entry["folder"], entry["file"], entry["sizes"]) == (".", f"{part}_ctx.onnx", {"batch": 1})
+        assert entry["digest"] == digest.of_file(out / entry["file"])
+    assert "output file exists: " in failed(run("-m", source, "--output-dir", out), 2)
+    shutil.copy(nets / "nothing.onnx", source / "prefill" / "model.onnx")
+    failed(run("-m", source, "--output-dir", out, "--overwrite"), 6)
+    assert not (out / "parts.json").exists(), "it would name a part that is not there"

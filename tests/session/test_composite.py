@@ -1,15 +1,129 @@
-"""The cache of parts with fixed shapes."""
+"""Parts of a decoder that generate together, with open and with fixed shapes."""
 
 from __future__ import annotations
 
-import numpy as np
+import json
+from pathlib import Path
 
-from winml.modelkit.session.composite import _fit_past
+import numpy as np
+import pytest
+
+import model_zoo
+from task_zoo import with_values
+from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.target import Target
+from winml.modelkit.session.composite import Composite, _fit_past
+
+VOCABULARY = 31
+TOTAL, CHUNK = 24, 4
+TABLES = {
+    "table": np.random.default_rng(0).standard_normal((VOCABULARY, VOCABULARY)).astype(np.float32),
+    "seen": np.linspace(0.1, 3.0, VOCABULARY, dtype=np.float32).reshape(1, 1, -1),
+    "place": np.linspace(3.0, 0.1, VOCABULARY, dtype=np.float32).reshape(1, 1, -1),
+}
+GRAPH = """g (int64[BATCH,NEW] input_ids, int64[BATCH,TOTAL] attention_mask, int64[BATCH,NEW] position_ids, PAST)
+    => (float[BATCH,NEW,words] logits, float[BATCH,1,TOTAL,1] present_0_key)
+    <int64[2] outer = {1, 3}, int64[1] one = {1}, int64[1] axis = {2}, int64 two = {2}, int64[1] ends = {1000000}>
+    { number = Cast<to = 1>(input_ids)  key = Unsqueeze(number, outer)
+      CACHE
+      m = Cast<to = 1>(attention_mask)  visible = Unsqueeze(m, outer)  shown = Mul(present_0_key, visible)
+      sums = CumSum(shown, two)  all = Shape<start = 1, end = 2>(attention_mask)
+      count = Shape<start = 1, end = 2>(input_ids)  first = Sub(all, count)
+      mine = Slice(sums, first, ends, axis)  so_far = Squeeze(mine, one)
+      p = Cast<to = 1>(position_ids)  position = Unsqueeze(p, axis)
+      a = Mul(so_far, seen)  b = Mul(position, place)  c = Cos(a)  d = Cos(b)
+      row = Gather(table, input_ids)  rc = Add(row, c)  logits = Add(rc, d) }"""
+
+
+def write_part(folder: Path, name: str, *, batch: int | str, new: int | str, total: int | str, past: bool) -> None:
+    """Logits depend on the last word, on the sum of all words that the mask shows, and on the position."""
+    before = total - new if isinstance(total, int) and isinstance(new, int) else "before"
+    text = GRAPH.replace("CACHE", f"present_0_key = {'Concat<axis = 2>(past_0_key, key)' if past else 'Identity(key)'}")
+    text = text.replace("PAST", f"float[BATCH,1,{before},1] past_0_key" if past else "").replace(", )", ")")
+    for word, size in (("BATCH", batch), ("NEW", new), ("TOTAL", total)):
+        text = text.replace(word, str(size))
+    (folder / name).mkdir(parents=True)
+    model_zoo.saved(with_values(model_zoo.text_model(text), **TABLES), folder / name / "model.onnx")
+
+
+def decoder(folder: Path, *, fixed: bool = True, batch: int = 1, past: bool = True) -> Path:
+    """`past` is whether the graph for prompts takes a cache; those of older folders do not."""
+    size: int | str = batch if fixed else "batch"
+    width: int | str = CHUNK if fixed else "sequence"
+    length: int | str = (TOTAL if past else CHUNK) if fixed else "total" if past else "sequence"
+    write_part(folder, "prefill", batch=size, new=width, total=length, past=past)
+    write_part(folder, "decode", batch=size, new=1, total=TOTAL if fixed else "total", past=True)
+    parts = {
+        name: {"folder": name, "file": "model.onnx", "digest": f"sha256:{'0' * 64}"} for name in ("prefill", "decode")
+    }
+    listed = {"schema": "winml/parts/1", "model": "m", "target": "cpu", "parts": parts}
+    (folder / "parts.json").write_text(json.dumps(listed), encoding="utf-8")
+    return folder
+
+
+def continue_text(words: list[int], new_tokens: int) -> list[int]:
+    """What the graphs say after a text, without a cache and without padding."""
+    words = list(words)
+    for _ in range(new_tokens):
+        seen = np.cos(np.float32(sum(words)) * TABLES["seen"][0, 0])
+        place = np.cos(np.float32(len(words) - 1) * TABLES["place"][0, 0])
+        words.append(int((TABLES["table"][words[-1]] + seen + place).argmax()))
+    return words[-new_tokens:]
+
+
+def padded(*texts: list[int]) -> dict[str, np.ndarray]:
+    width = max(map(len, texts)) + 1  # one column is padding in every row
+    ids, mask = np.zeros((2, len(texts), width), np.int64)
+    for row, text in enumerate(texts):
+        ids[row, width - len(text) :], mask[row, width - len(text) :] = text, 1
+    return {"input_ids": ids, "attention_mask": mask}
+
+
+def words(count: int, seed: int = 0) -> list[int]:
+    return [int(word) for word in np.random.default_rng(seed).integers(1, VOCABULARY, count)]
+
+
+@pytest.mark.parametrize("past", [True, False], ids=["with a cache", "of an older folder"])
+@pytest.mark.parametrize("length", [1, CHUNK, CHUNK + 1, 3 * CHUNK, 3 * CHUNK + 2, TOTAL - 5])
+def test_a_prompt_longer_than_its_graph_is_read_in_pieces(length: int, past: bool, tmp_path: Path) -> None:
+    text = words(length)
+    with Composite(decoder(tmp_path / "m", past=past), target=Target("cpu", "cpu")) as parts:
+        made = parts.generate(padded(text), new_tokens=6)
+    assert made.tolist() == [continue_text(text, 6)]
+
+
+@pytest.mark.parametrize("past", [True, False], ids=["with a cache", "of an older folder"])
+def test_texts_of_a_batch_have_their_padding_on_the_left(past: bool, tmp_path: Path) -> None:
+    long, short = words(3 * CHUNK + 1), words(2, seed=1)
+    with Composite(decoder(tmp_path / "m", batch=2, past=past), target=Target("cpu", "cpu")) as parts:
+        made = parts.generate(padded(long, short), new_tokens=8)
+    assert made.tolist() == [continue_text(long, 8), continue_text(short, 8)]
+
+
+@pytest.mark.parametrize("past", [True, False])
+def test_graphs_with_open_shapes_read_a_prompt_at_once(past: bool, tmp_path: Path) -> None:
+    texts = words(3 * CHUNK + 1), words(2, seed=1)
+    with Composite(decoder(tmp_path / "m", fixed=False, past=past), target=Target("cpu", "cpu")) as parts:
+        made = parts.generate(padded(*texts), new_tokens=40)
+    assert made.tolist() == [continue_text(text, 40) for text in texts]
+
+
+def test_a_text_that_does_not_fit_names_the_size_and_how_to_build_for_it(tmp_path: Path) -> None:
+    with Composite(decoder(tmp_path / "m"), target=Target("cpu", "cpu")) as parts:
+        text = words(TOTAL - 4)
+        assert parts.generate(padded(text), new_tokens=5).tolist() == [continue_text(text, 5)]
+        with pytest.raises(RequestError, match=f"need room for 25, and .* was built for {TOTAL}") as caught:
+            parts.generate(padded(text), new_tokens=6)
+        assert "`--dim total=25`" in (caught.value.hint or "")
+        with pytest.raises(RequestError, match="2 texts were given, and .* was built for 1 at a time") as caught:
+            parts.generate(padded(text, text), new_tokens=1)
+        assert "`--dim batch=2`" in (caught.value.hint or "")
 
 
 def test_the_newest_words_of_a_cache_stay() -> None:
     cache = np.arange(6, dtype=np.float32).reshape(1, 1, 6, 1)
     assert _fit_past(cache, 4).ravel().tolist() == [2, 3, 4, 5]
+    assert _fit_past(cache, 0).size == 0
 
 
 def test_a_short_cache_is_filled_up_before_its_words() -> None:

@@ -21,6 +21,9 @@ BERT = {
     "model_type": "bert", "architectures": ["BertForSequenceClassification"], "vocab_size": 100, "type_vocab_size": 2,
     "max_position_embeddings": 64,
 }  # fmt: skip
+GPT2 = {
+    **BERT, "model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": 1, "n_head": 2, "n_embd": 8,
+}  # fmt: skip
 
 
 def folder(path: Path, config: dict[str, Any], **files: Any) -> ModelFolder:
@@ -74,29 +77,70 @@ def test_a_model_that_generates_has_parts_and_one_that_classifies_has_none(tmp_p
 
 
 def test_made_up_inputs_have_the_values_of_the_traced_sample(tmp_path: Path) -> None:
-    gpt2 = folder(tmp_path / "m", {**BERT, "model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": 1})
-    section = resolve.resolve(gpt2, ExportOptions(), "prefill")
+    section = resolve.resolve(folder(tmp_path / "m", GPT2), ExportOptions(), "prefill")
     ranges = resolve.value_ranges(section)
     assert ranges["input_ids"] == (section.inputs[0].low, 99)
     assert ranges["attention_mask"] == (0, 1)
-    assert ranges["position_ids"] == (0, section.sizes["sequence"] - 1)
-    assert resolve.value_ranges(section, {"sequence": 64})["position_ids"] == (0, 63)
+    assert ranges["position_ids"] == (0, section.sizes["sequence"] + section.sizes["prompt_past"] - 1)
+    assert section.sizes["total"] == section.sizes["sequence"] + section.sizes["prompt_past"]
+    assert resolve.value_ranges(section, {"sequence": 64, "prompt_past": 192})["position_ids"] == (0, 255)
     assert resolve.sample_sizes(section) == {**section.sizes, "batch": 1}
 
 
 def test_positions_of_the_next_words_go_on_after_those_that_are_remembered(tmp_path: Path) -> None:
-    config = {
-        **BERT,
-        "model_type": "gpt2",
-        "architectures": ["GPT2LMHeadModel"],
-        "n_layer": 1,
-        "n_head": 2,
-        "n_embd": 8,
-    }
-    section = resolve.resolve(folder(tmp_path / "m", config), ExportOptions(), "decode")
+    section = resolve.resolve(folder(tmp_path / "m", GPT2), ExportOptions(), "decode")
     assert resolve.value_ranges(section, {"past": 63, "decoder_sequence": 1})["position_ids"] == (0, 63)
-    fixed = resolve.resolve(folder(tmp_path / "m", config), ExportOptions(shapes={"past": (31,)}), "decode")
+    fixed = resolve.resolve(folder(tmp_path / "m", GPT2), ExportOptions(shapes={"past": (31,)}), "decode")
     assert resolve.value_ranges(fixed, {"decoder_sequence": 1})["position_ids"] == (0, 31)
+    assert fixed.sizes["total"] == 31 + fixed.sizes["decoder_sequence"]
+
+
+@pytest.mark.parametrize(
+    ("context", "sizes"),
+    [
+        (100_000, {"sequence": 64, "prompt_past": 448, "total": 512, "past": 511}),
+        (100, {"sequence": 50, "prompt_past": 50, "total": 100, "past": 99}),
+    ],
+)
+def test_a_decoder_of_fixed_shapes_reads_pieces_of_a_prompt_and_texts_as_long_as_its_context(
+    context: int, sizes: dict[str, int], tmp_path: Path
+) -> None:
+    model = folder(tmp_path / "m", {**GPT2, "n_positions": context, "max_position_embeddings": context})
+    for part in ("prefill", "decode"):
+        found = resolve.npu_sizes(model, resolve.resolve(model, ExportOptions(), part))
+        assert {axis: size for axis, size in found.items() if axis in sizes}.items() <= sizes.items()
+        assert found["total"] == sizes["total"]
+
+
+@pytest.mark.parametrize(
+    ("part", "given", "expected"),
+    [
+        ("prefill", {"total": 256}, {"total": 256, "prompt_past": 192}),
+        ("prefill", {"sequence": 32}, {"sequence": 32, "prompt_past": 480}),
+        ("prefill", {"batch": 2}, {"batch": 2}),
+        ("decode", {"total": 256}, {"total": 256, "past": 255}),
+        ("decode", {"past": 255}, {"total": 256, "past": 255}),
+        ("decode", {"past": 255, "total": 256}, {"total": 256, "past": 255}),
+    ],
+)
+def test_the_length_of_a_cache_follows_from_that_of_the_text(
+    part: str, given: dict[str, int], expected: dict[str, int], tmp_path: Path
+) -> None:
+    model = folder(tmp_path / "m", {**GPT2, "n_positions": 1024, "max_position_embeddings": 1024})
+    section = resolve.resolve(model, ExportOptions(), part)
+    assert resolve.complete_sizes(section, given, resolve.npu_sizes(model, section)) == expected
+
+
+def test_sizes_that_contradict_one_another_are_refused(tmp_path: Path) -> None:
+    model = folder(tmp_path / "m", {**GPT2, "n_positions": 1024, "max_position_embeddings": 1024})
+    for part, given, message in (
+        ("prefill", {"sequence": 128, "total": 128}, "a text of 128 tokens .* no room for a cache beside 128 new ones"),
+        ("decode", {"past": 100, "total": 128}, r"`total` is 128, and must be the sum of `past` \(100\)"),
+    ):
+        section = resolve.resolve(model, ExportOptions(), part)
+        with pytest.raises(RequestError, match=message) as caught:
+            resolve.complete_sizes(section, given, resolve.npu_sizes(model, section))
+        assert "`--dim total=N`" in (caught.value.hint or "")
 
 
 def test_shapes_and_axes_are_what_was_asked_for(tmp_path: Path) -> None:

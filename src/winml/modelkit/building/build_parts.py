@@ -79,7 +79,11 @@ def _build_parts(request: BuildRequest, parts: tuple[str, ...], on_event: OnEven
                 on_event(PartStarted(part, number, len(parts)))
                 asked = _with_dims(_in_ranges(attempt.request, ranges), part, axes)
                 ready[part] = _make_ready(asked, part, folder, on_event, worker)
-                ranges |= _measure_ranges(part, ready[part], worker)
+                measured = _measure_ranges(part, ready[part], worker)
+                if _takes(ready[part], set(measured) - set(ranges)):  # its own cache, whose range is known only now
+                    asked = _with_dims(_in_ranges(attempt.request, ranges | measured), part, axes)
+                    ready[part] = _make_ready(asked, part, folder, on_event, worker)
+                ranges |= measured
             attempt.plan = ready[parts[0]].plan
             proofs = _proofs(ready, worker)
         built = {part: deliver(one, proofs[part], attempt) for part, one in ready.items()}
@@ -140,6 +144,11 @@ def _measure_ranges(part: str, ready: Ready, worker: Worker) -> dict[str, tuple[
     what = f"running part `{part}`"
     found = worker.ask(dict[str, tuple[float, float]], "evaluate.ranges", args, timeout_s=subject.seconds, what=what)
     return {name: found[output] for output, name in find_linked_inputs(part, found).items()}
+
+
+def _takes(ready: Ready, names: set[str]) -> bool:
+    """Whether a part has an input of one of these names."""
+    return any(entry.name in names for entry in read_signature(ready.subject.reference).inputs)
 
 
 def _in_ranges(request: BuildRequest, ranges: dict[str, tuple[float, float]]) -> BuildRequest:

@@ -120,6 +120,8 @@ class _ModelSource:
     def find_sizes(self, given: Mapping[str, int]) -> sizes.KnownSizes:
         """Sizes of all open dimensions; an unknown one is refused."""
         if self.export is not None:
+            section, folder = self.export.section, self.export.located.folder
+            given = export.complete_sizes(section, given, export.npu_sizes(folder, section))
             return sizes.find_in(self.export.signature, given).require()
         return sizes.find(self._file, given, worker=self.worker).require()
 

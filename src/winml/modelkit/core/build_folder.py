@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from winml.modelkit.core.dataclass import dataclass
+from winml.modelkit.core.errors import ModelFileError, RequestError
+from winml.modelkit.core.inside import stays_inside
 from winml.modelkit.core.json_text import read_json
-from winml.modelkit.core.values import AtLeast, Digest
+from winml.modelkit.core.values import AtLeast, Digest, read
 
 MODEL = "model.onnx"
 CONFIG = "build_config.json"
@@ -43,6 +45,24 @@ class PartsFile:
     model: str
     target: str
     parts: Mapping[str, PartEntry]
+
+
+def load_parts(folder: Path) -> PartsFile:
+    """What the folder of a composite model says of its parts, all of which are inside it."""
+    try:
+        value = read_json(folder / PARTS)
+    except (OSError, ValueError) as error:
+        raise ModelFileError(
+            f"`{folder}` is not a composite model: {error}", hint="`winml build -m MODEL -o DIR` creates one"
+        ) from error
+    try:
+        found = read(PartsFile, value, strict=False)
+    except RequestError as error:
+        raise ModelFileError(f"`{folder / PARTS}`: {error.message}", hint="build the model again") from error
+    for name in (name for entry in found.parts.values() for name in (entry.folder, entry.file)):
+        if not stays_inside(name):
+            raise ModelFileError(f"`{folder / PARTS}` names `{name}`, which is outside its folder")
+    return found
 
 
 def source_name(folder: Path) -> str | None:

@@ -11,31 +11,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from winml.modelkit.core.build_folder import PARTS, PartEntry, PartsFile
+from winml.modelkit.core.build_folder import PartEntry, load_parts
 from winml.modelkit.core.errors import ModelFileError, RequestError
-from winml.modelkit.core.inside import stays_inside
-from winml.modelkit.core.json_text import read_json, read_object
+from winml.modelkit.core.json_text import read_object
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
-from winml.modelkit.core.values import read
 from winml.modelkit.graph.inputs import Arrays
 from winml.modelkit.session.session import WinMLSession
 
 Ids = npt.NDArray[np.int64]
-
-
-def load_parts(folder: Path) -> dict[str, PartEntry]:
-    """The parts listed in the folder of a composite model."""
-    try:
-        value = read_json(folder / PARTS)
-    except (OSError, ValueError) as error:
-        raise ModelFileError(
-            f"`{folder}` is not a composite model: {error}", hint="`winml build -m MODEL -o DIR` creates one"
-        ) from error
-    try:
-        return dict(read(PartsFile, value, strict=False).parts)
-    except RequestError as error:
-        raise ModelFileError(f"`{folder / PARTS}`: {error.message}", hint="build the model again") from error
 
 
 class Composite:
@@ -52,7 +36,7 @@ class Composite:
     ) -> None:
         self._distribution, self._strict_ep = distribution, strict_ep
         self.folder = Path(folder)
-        self._parts = load_parts(self.folder)
+        self._parts = dict(load_parts(self.folder).parts)
         self._stack = ExitStack()
         self._sessions = {
             name: self._stack.enter_context(self._open(entry, target, section or SessionSection()))
@@ -60,9 +44,6 @@ class Composite:
         }
 
     def _open(self, entry: PartEntry, target: Target, section: SessionSection) -> WinMLSession:
-        for name in (entry.folder, entry.file):
-            if not stays_inside(name):
-                raise ModelFileError(f"`{self.folder / PARTS}` names `{name}`, which is outside its folder")
         return WinMLSession(
             self.folder / entry.folder / entry.file,
             target=target,
@@ -120,25 +101,55 @@ class Composite:
     def _text(self, inputs: Arrays, tokens: _Tokens, new_tokens: int) -> Ids:
         ids = inputs["input_ids"].astype(np.int64)
         mask = inputs.get("attention_mask", np.ones_like(ids)).astype(np.int64)
-        ids, mask = self._fit(ids, mask, new_tokens)
-        # Padding is on the left, and positions count real tokens only.
-        positions = np.maximum(np.cumsum(mask, axis=1) - 1, 0)
-        made = self.run("prefill", {"input_ids": ids, "attention_mask": mask, "position_ids": positions})
-        position = positions[:, -1:]
-        total = self._fixed_size("decode", "attention_mask", 1)
+        self._check_sizes(mask, new_tokens)
+        made, mask = self._read_prompt(ids, mask)
         for _ in range(new_tokens):
             ids = tokens.next(made["logits"])
             if tokens.finished or tokens.count == new_tokens:
                 break
             mask = np.concatenate([mask, np.ones_like(ids)], axis=1)
-            position = position + 1
-            past = _past(made)
-            if total is not None:  # the oldest words go, which are padding as long as the text fits
-                mask = mask[:, -total:]
-                past = {name: _fit_past(array, total - 1) for name, array in past.items()}
-                mask = np.pad(mask, ((0, 0), (total - mask.shape[1], 0)))
-            made = self.run("decode", {"input_ids": ids, "attention_mask": mask, "position_ids": position, **past})
+            made = self._read("decode", ids, mask, _past(made))
         return tokens.made
+
+    def _read_prompt(self, ids: Ids, mask: Ids) -> tuple[Arrays, Ids]:
+        """The outputs for the last piece of a prompt, and the mask as wide as what was read.
+
+        A graph of fixed width reads the prompt in pieces, the first of which is padded on the left. One that takes no
+        cache reads the first piece alone, and the graph for steps the rest, one token after another.
+        """
+        width = self._fixed_size("prefill", "input_ids", 1)
+        if width is None:
+            return self._read("prefill", ids, mask, self._empty_cache(len(ids))), mask
+        longest = max(1, int(mask.sum(axis=1).max()))
+        ids, mask = ids[:, -longest:], mask[:, -longest:]
+        cache = self._empty_cache(len(ids))
+        missing = -longest % width if cache else max(0, width - longest)
+        ids, mask = (np.pad(array, ((0, 0), (missing, 0))) for array in (ids, mask))
+        made = self._read("prefill", ids[:, :width], mask[:, :width], cache)
+        part, step = ("prefill", width) if cache else ("decode", 1)
+        for end in range(width + step, ids.shape[1] + 1, step):
+            made = self._read(part, ids[:, end - step : end], mask[:, :end], _past(made))
+        return made, mask
+
+    def _read(self, part: str, ids: Ids, mask: Ids, past: Arrays) -> Arrays:
+        """The outputs of a part for the next tokens of texts; the mask is that of all their tokens so far."""
+        count = ids.shape[1]
+        # Padding is on the left, and positions count real tokens only.
+        positions = np.maximum(np.cumsum(mask, axis=1) - 1, 0)[:, -count:]
+        total = self._fixed_size(part, "attention_mask", 1)
+        if total is not None:  # the oldest words go, which are padding as long as the text fits
+            mask = mask[:, -total:]
+            mask = np.pad(mask, ((0, 0), (total - mask.shape[1], 0)))
+            past = {name: _fit_past(array, total - count) for name, array in past.items()}
+        return self.run(part, {"input_ids": ids, "attention_mask": mask, "position_ids": positions, **past})
+
+    def _empty_cache(self, batch: int) -> Arrays:
+        """A cache without words for the graph for prompts; nothing for one that takes none."""
+        return {
+            spec.name: np.zeros((batch, spec.shape[1], 0, spec.shape[3]), spec.dtype)
+            for spec in self._sessions["prefill"].inputs
+            if spec.name.startswith("past_")
+        }
 
     def _fixed_size(self, part: str, name: str, axis: int) -> int | None:
         """The size of an axis of an input that a part was fixed at, for a device that needs that; None when open."""
@@ -146,24 +157,21 @@ class Composite:
         size = shapes[name][axis] if name in shapes else None
         return size if isinstance(size, int) else None
 
-    def _fit(self, ids: Ids, mask: Ids, new_tokens: int) -> tuple[Ids, Ids]:
-        """Prompts as wide as the graph for prompts is fixed at, padded on the left."""
-        width, total = self._fixed_size("prefill", "input_ids", 1), self._fixed_size("decode", "attention_mask", 1)
-        longest = int(mask.sum(axis=1).max())
-        for size, needed, what in (
-            (width, longest, "a prompt"),
-            (total, longest + new_tokens - 1, f"a prompt with {new_tokens} more tokens"),
-        ):
-            if size is not None and needed > size:
-                raise RequestError(
-                    f"{what} has {needed} tokens, and `{self.folder}` was built for {size}",
-                    hint="build it for longer texts with `--dim`, shorten the prompt, or ask for fewer tokens",
-                )
-        if width is None:
-            return ids, mask
-        ids, mask = ids[:, -width:], mask[:, -width:]
-        missing = ((0, 0), (width - ids.shape[1], 0))
-        return np.pad(ids, missing), np.pad(mask, missing)
+    def _check_sizes(self, mask: Ids, new_tokens: int) -> None:
+        """Refuse texts that do not fit into graphs of fixed shapes."""
+        batch, total = self._fixed_size("decode", "input_ids", 0), self._fixed_size("decode", "attention_mask", 1)
+        if batch is not None and batch != len(mask):
+            raise RequestError(
+                f"{len(mask)} texts were given, and `{self.folder}` was built for {batch} at a time",
+                hint=f"build it with `--dim batch={len(mask)}`, or give {batch}",
+            )
+        needed = int(mask.sum(axis=1).max()) + new_tokens - 1
+        if total is not None and needed > total:
+            raise RequestError(
+                f"the prompt and {new_tokens} more tokens need room for {needed}, and `{self.folder}` was built for "
+                f"{total}",
+                hint=f"build it with `--dim total={needed}`, shorten the prompt, or ask for fewer tokens",
+            )
 
     def _pair(self, inputs: Arrays, tokens: _Tokens, new_tokens: int) -> Ids:
         if tokens.first is None:
@@ -192,7 +200,7 @@ def _past(made: Arrays) -> Arrays:
 
 def _fit_past(array: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
     """The newest words of a cache, with zeros before them, which the mask hides, where there are fewer."""
-    newest = array[:, :, -length:]
+    newest = array[:, :, max(0, array.shape[2] - length) :]
     missing = length - newest.shape[2]
     return np.ascontiguousarray(np.pad(newest, ((0, 0), (0, 0), (missing, 0), (0, 0))))
 

@@ -11,6 +11,7 @@ from typing import Any
 from winml.modelkit.building.compile import proof as compile_proof
 from winml.modelkit.building.compile import table
 from winml.modelkit.building.compile.base import Compiler, CompileTools
+from winml.modelkit.building.compile.composite import CompositeSource, part_folders
 from winml.modelkit.building.compile.delivery import check_free, deliver, output_names
 from winml.modelkit.building.compile.qairt import VARIABLE
 from winml.modelkit.building.compile.refusals import ep_refusal, sharing_refusal
@@ -246,8 +247,11 @@ def compile_models(request: CompileRequest, on_event: OnEvent = ignore) -> Compi
     """Compile and deliver what succeeded; see `raise_for`."""
     if not request.models:
         raise RequestError("name a model", hint="`-m FILE`, once per model")
+    composite = CompositeSource.find(request.models)
+    request = replace(request, models=tuple(model for name in request.models for model in part_folders(name)))
     place = _place(request)
-    check_free(place.folder, place.names, overwrite=request.overwrite)
+    described = () if composite is None else composite.file_names
+    check_free(place.folder, (*place.names, *described), overwrite=request.overwrite)
     paths = [model_path(model, on_event) for model in request.models]
     section, asked, tools = _section(request), _request_target(request), sdk_tools(request.qnn_sdk_root)
     compiler = table.find(section.compiler)
@@ -265,6 +269,8 @@ def compile_models(request: CompileRequest, on_event: OnEvent = ignore) -> Compi
     outcome = _run(settings, planned, cache, on_event, models)
     _deliver(cache, outcome, place.folder, overwrite=request.overwrite)
     rows = [_row(name, model, outcome, request) for name, model in zip(request.models, models, strict=True)]
+    if composite is not None:
+        composite.describe(rows, target, place.folder)
     return _result(settings, place, rows, outcome)
 
 

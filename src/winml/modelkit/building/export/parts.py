@@ -58,17 +58,8 @@ class PairDecode(Part):
         return _decode(self.model, input_ids, state, masks, cache, kinds=("decoder",))
 
 
-class Prefill(Part):
-    """A decoder on the first words."""
-
-    def forward(self, **inputs: Tensor) -> Tensors:
-        cache = DynamicCache()
-        output = self.model(**inputs, past_key_values=cache, use_cache=True, return_dict=True)
-        return {"logits": output.logits, **dict(_present(cache, ""))}
-
-
-class Decode(Part):
-    """A decoder on the next words."""
+class Next(Part):
+    """A decoder on the next words after a cache: a piece of the prompt, or one word."""
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, position_ids: Tensor, **past: Tensor) -> Tensors:
         cache = _cache(past, "")
@@ -140,7 +131,7 @@ class Whole(Part):
 TABLE: dict[Shape, dict[str, Callable[[Any], Part]]] = {
     "single": {},
     "encoder-decoder": {"encoder": Encoder, "prefill": PairPrefill, "decode": PairDecode},
-    "decoder": {"prefill": Prefill, "decode": Decode, DECODER: WithPast},
+    "decoder": {"prefill": Next, "decode": Next, DECODER: WithPast},
     "dual": {"image": ImageEncoder, "text": TextEncoder},
 }
 """The module of every part, as `signature` names its inputs."""

@@ -213,7 +213,7 @@ def _sizes(folder: ModelFolder, inputs: tuple[InputSection, ...], usual: tuple[I
     longest = signature.longest(folder)
     if longest is not None and "sequence" in found:
         found["sequence"] = max(2, min(found["sequence"], longest))
-    return found
+    return {**found, **signature.total_size(inputs, found)}
 
 
 def value_ranges(
@@ -266,12 +266,51 @@ def npu_sizes(folder: ModelFolder, section: ExportSection) -> dict[str, int]:
     longest = signature.longest(folder)
     found = {axis: signature.NPU_SIZES.get(axis, 1) for axis in section.sizes}
     if longest is not None:
-        for axis in ("sequence", "total"):
-            if axis in found:
-                found[axis] = min(found[axis], longest)
-        if "past" in found:  # with the new words it is the total, which not every part has an axis for
+        if "sequence" in found:
+            found["sequence"] = min(found["sequence"], longest)
+        if "past" in found:  # with the new words it is the text, which not every part has an axis for
             found["past"] = min(found["past"], longest - found.get("decoder_sequence", 1))
+    if "total" in found:
+        found["total"] = min(signature.NPU_TEXT, longest or signature.NPU_TEXT)
+        if "prompt_past" in found and "sequence" in found:
+            found["sequence"] = max(1, min(signature.NPU_CHUNK, found["total"] // 2))
+        found |= _follow(section, {"total": found["total"]}, found)
     return {axis: section.fixed_sizes.get(axis, size) for axis, size in found.items()}
+
+
+def complete_sizes(section: ExportSection, given: Mapping[str, int], usual: Mapping[str, int]) -> dict[str, int]:
+    """The sizes that were given, with those that follow: a mask is as long as the cache and the new tokens together."""
+    axes = signature.text_axes(section.inputs)
+    if axes is None or not {*axes, "total"} & set(given):
+        return dict(given)
+    words, cache = axes
+    found = {**_follow(section, given, usual), **given}
+    sizes = {**usual, **found}
+    if _size(cache, sizes) < 1:
+        raise RequestError(
+            f"a text of {sizes['total']} tokens (`total`) leaves no room for a cache beside {_size(words, sizes)} new "
+            "ones",
+            hint=f"build for longer texts with `--dim total=N`, or read fewer tokens at once with `--dim {words}=N`",
+        )
+    if sizes["total"] != _size(cache, sizes) + _size(words, sizes):
+        raise RequestError(
+            f"`total` is {sizes['total']}, and must be the sum of `{cache}` ({_size(cache, sizes)}) and `{words}` "
+            f"({_size(words, sizes)})",
+            hint=f"`--dim total=N` is enough: `{cache}` follows",
+        )
+    return found
+
+
+def _follow(section: ExportSection, given: Mapping[str, int], usual: Mapping[str, int]) -> dict[str, int]:
+    """The length of the cache in a text of this length; or that of the text where the cache was given alone."""
+    axes = signature.text_axes(section.inputs)
+    if axes is None:
+        return {}
+    words, cache = axes
+    sizes = {**usual, **given}
+    if cache in given and "total" not in given:
+        return {"total": sizes[str(cache)] + _size(words, sizes)}
+    return {} if isinstance(cache, int) else {cache: sizes["total"] - _size(words, sizes)}
 
 
 def signature_of(folder: ModelFolder, section: ExportSection) -> Signature:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from winml.modelkit.building.export.signature import total_size
 from winml.modelkit.core.config import ExportSection, InputSection
 from winml.modelkit.graph.inputs import put_placeholders
 
@@ -31,9 +32,7 @@ def is_mask(entry: InputSection) -> bool:
 def other_sizes(section: ExportSection) -> dict[str, int]:
     """Sizes that differ from those of the traced sample on every open axis, and stay consistent with one another."""
     found = {axis: max(1, size - 1) for axis, size in section.sizes.items()}
-    if "total" in found:
-        found["total"] = found["past"] + found["decoder_sequence"]
-    return found
+    return {**found, **total_size(section.inputs, found)}
 
 
 def _array(entry: InputSection, sizes: Mapping[str, int], rng: np.random.Generator) -> npt.NDArray[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from winml.modelkit.building.export import families
@@ -13,16 +13,21 @@ from winml.modelkit.core.errors import ModelFileError, RequestError
 from winml.modelkit.core.suggest import did_you_mean
 
 SIZES: dict[str, int] = {
-    "batch": 2, "text_batch": 2, "image_batch": 3, "sequence": 16, "decoder_sequence": 5, "past": 4, "total": 9,
+    "batch": 2, "text_batch": 2, "image_batch": 3, "sequence": 16, "decoder_sequence": 5, "past": 4, "prompt_past": 4,
+    "total": 9,
     "samples": 8000, "frames": 100, "choices": 4, "points": 3, "patches": 24, "objects": 6,
 }  # fmt: skip
 """Sizes of open axes in the traced sample: at least 2, since torch takes a size of 1 for a constant."""
 
 NPU_SIZES: dict[str, int] = {
-    "batch": 1, "text_batch": 1, "image_batch": 1, "sequence": 128, "decoder_sequence": 1, "past": 127, "total": 128,
+    "batch": 1, "text_batch": 1, "image_batch": 1, "sequence": 128, "decoder_sequence": 1, "past": 127,
     "samples": 16000, "frames": 100, "choices": 4, "points": 1, "patches": 1024, "objects": 36,
 }  # fmt: skip
 """Sizes of open axes where a device needs fixed shapes."""
+NPU_TEXT = 512
+"""Tokens of a text, the prompt among them, that a decoder of fixed shapes is built for."""
+NPU_CHUNK = 64
+"""Tokens of a prompt that it reads at once."""
 
 FIRST_WORD = 3
 """Ids below are special in most vocabularies: padding would change what positions mean."""
@@ -65,6 +70,22 @@ def longest(folder: ModelFolder) -> int | None:
     # These families count positions from the one after the padding id.
     shifted = folder.model_type in ("roberta", "xlm-roberta", "camembert", "mpnet")
     return found - (folder.whole("pad_token_id", otherwise=1) + 1 if shifted else 0)
+
+
+def text_axes(inputs: Iterable[InputSection]) -> tuple[int | str, int | str] | None:
+    """The axes of the new tokens and of the cache where a mask is as long as both; None for other inputs."""
+    named = {entry.name: entry for entry in inputs}
+    caches = [entry for name, entry in named.items() if name.startswith("past_") and "_encoder_" not in name]
+    mask = named.get("attention_mask")
+    if mask is None or "total" not in mask.shape or not caches:
+        return None
+    return named["input_ids"].shape[1], caches[0].shape[2]
+
+
+def total_size(inputs: Iterable[InputSection], sizes: Mapping[str, int]) -> dict[str, int]:
+    """The size of `total` that goes with other sizes; nothing where no input has such an axis."""
+    axes = text_axes(inputs)
+    return {} if axes is None else {"total": sum(axis if isinstance(axis, int) else sizes[axis] for axis in axes)}
 
 
 def _words(folder: ModelFolder, name: str, *shape: str) -> InputSection:
@@ -191,9 +212,11 @@ def _next_of_pair(folder: ModelFolder, family: Family) -> Iterator[InputSection]
 
 
 def _first(folder: ModelFolder, family: Family) -> Iterator[InputSection]:
+    """A piece of a prompt after the cache of those before it: with fixed shapes a prompt is read in such pieces."""
     yield _words(folder, "input_ids", "batch", "sequence")
-    yield _mask("attention_mask", "batch", "sequence")
+    yield _mask("attention_mask", "batch", "total")
     yield InputSection("position_ids", "int64", ("batch", "sequence"), 0, 0, "positions")
+    yield from _cache(folder, "", "prompt_past")
 
 
 def _next(folder: ModelFolder, family: Family) -> Iterator[InputSection]:
