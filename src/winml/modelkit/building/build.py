@@ -18,7 +18,7 @@ from winml.modelkit.building.config import ConfigRequest, MadeConfig
 from winml.modelkit.building.events import PrecisionGivenUp, StagesPlanned
 from winml.modelkit.building.export import resolve as export
 from winml.modelkit.building.export.decoder_folder import describe_decoder
-from winml.modelkit.building.export.families import DECODER
+from winml.modelkit.building.export.families import DECODER, WHOLE
 from winml.modelkit.building.export.fit import processor_warnings
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.exported import Exported, Exporting, processor_objects, run_export
@@ -81,6 +81,8 @@ class BuildRequest:
     prove_timeout_s: float = build_proof.SECONDS
     fallback_precision: bool = False
     """Whether a build whose artifact fails on its target continues with the next precision."""
+    or_whole: bool = False
+    """Whether a decoder in no table that cannot be exported with its cache is built whole, with a warning."""
     trust_remote_code: bool = False
     """Whether code that comes with the model of a config file may run; a config cannot allow that itself."""
     trust: Trust = NOTHING
@@ -246,11 +248,19 @@ def make_ready(request: BuildRequest, on_event: OnEvent, worker: Worker) -> Read
     made = _make_config(request, on_event, worker)
     exported: Exported | None = None
     on_event(StagesPlanned(_stage_names(request, made)))
+    given_up: tuple[str, ...] = ()
     if made.export is not None:
-        exported = run_export(made.export, Exporting(cache, on_event, request.rebuild, request.timeout_s))
+        exporting = Exporting(cache, on_event, request.rebuild, request.timeout_s)
+        try:
+            exported = run_export(made.export, exporting)
+        except (CheckFailed, RunFailedError) as error:
+            made, given_up = _plan_whole(request, made, error, on_event, worker)
+            assert made.export is not None
+            exported = run_export(made.export, exporting)
         made = configs.fit_export(made, exported.path, exported.run.report["exporter"])
     source = find_source(Path(made.config.model or ""), worker) if exported is None else exported.source
     plan = _plan(request, made, exported, source, cache)
+    plan = replace(plan, doubts=(*given_up, *plan.doubts))
     settings: Settings | None = None
     if made.config.compile is not None:
         settings = build_compile.settings_for(
@@ -273,6 +283,22 @@ def make_ready(request: BuildRequest, on_event: OnEvent, worker: Worker) -> Read
         if settings is not None:
             build_compile.compile_artifact(pipeline, settings, cache)
     return Ready(request, plan, pipeline, cache, uncompiled, analysis, started)
+
+
+def _plan_whole(
+    request: BuildRequest, made: MadeConfig, error: ModelkitError, on_event: OnEvent, worker: Worker
+) -> tuple[MadeConfig, tuple[str, ...]]:
+    """The build of a model as a whole, whose decoder could not be exported with its cache, and a warning.
+
+    Raises the error again where that was not allowed, or for a family of the tables, which is known to have one.
+    """
+    config, exporting = request.config, made.export
+    is_derived = exporting is not None and exporting.section.part == DECODER and exporting.section.derived
+    if not request.or_whole or not is_derived or not isinstance(config, ConfigRequest):
+        raise error
+    whole = replace(config, export=replace(config.export, part=WHOLE))
+    warning = f"export: the decoder could not be exported with its cache: {error.message}"
+    return _make_config(replace(request, config=whole), on_event, worker), (warning,)
 
 
 def _stage_names(request: BuildRequest, made: MadeConfig) -> tuple[str, ...]:

@@ -178,7 +178,8 @@ def _add_texts(specs: list[ArmSpec], asked: list[_Asked], request: CompareReques
         raise RequestError("tokens per second need at least 2 new tokens", hint="give more `--new-tokens`")
     found, notes = [], []
     for spec, arm, folder in zip(specs, asked, folders, strict=True):
-        runtime = choose_runtime(arm.target, arm.runtime, saved=spec.arm.session.runtime, section=spec.arm.session)
+        session = spec.arm.session
+        runtime = choose_runtime(arm.target, arm.runtime, folder=folder, saved=session.runtime, section=session)
         text = GenerationArm(
             folder=str(folder.folder),
             metric=metric,

@@ -241,7 +241,7 @@ def _plan(request: PerfRequest, scratch: Path) -> _Plan:
     threads = request.threads if request.threads is not None else section.threads
     given = options.with_threads(target, {**section.ep_options, **request.ep_options}, threads)
     section = replace(section, threads=threads, ep_options=options.check_options(target, given))
-    runtime = choose_runtime(target, request.generation.runtime, saved=section.runtime, section=section)
+    runtime = choose_runtime(target, request.generation.runtime, folder=folder, saved=section.runtime, section=section)
     if request.op_tracing is not None and runtime.name == "genai":
         runtime = ChosenRuntime("onnxruntime", "operators are traced in winml's own loop")
     lengths, new_tokens, notes = fit_lengths(

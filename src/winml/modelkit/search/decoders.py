@@ -58,7 +58,7 @@ class SearchedDecoder:
 
     def arm(self, model: Path, target: Target, section: SessionSection) -> GenerationArm:
         """What is measured of an artifact."""
-        runtime = choose_runtime(target, saved=section.runtime).name
+        runtime = choose_runtime(target, folder=self.folder, saved=section.runtime).name
         return replace(self.text, folder=str(model.parent), runtime=runtime)
 
 
@@ -95,7 +95,7 @@ def describe_search(
     text = GenerationArm(
         folder="",
         metric=metric,
-        runtime=choose_runtime(target, saved=section.runtime).name,
+        runtime=choose_runtime(target, folder=described, saved=section.runtime).name,
         prompt_tokens=max(1, min(PROMPT_TOKENS, context - new_tokens)),
         new_tokens=new_tokens,
         batch=batch or 1,

@@ -95,7 +95,7 @@ def describe(
         return replace(found, reason=error.message, hint=error.hint)
     return replace(
         found,
-        derived=() if derived is None else derived.notes,
+        derived=() if derived is None else (*derived.notes, *derived.find_part(WHOLE).notes),
         inputs=whole.inputs,
         parts=tuple(part for part in parts if part.part != WHOLE),
     )

@@ -26,7 +26,7 @@ from winml.modelkit.core.generation import (
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.session.generation.generator import Ids, check_prompt
-from winml.modelkit.session.generation.runtimes import EPS, unknown_settings
+from winml.modelkit.session.generation.runtimes import EPS, unknown_cache, unknown_settings
 from winml.modelkit.worker.scratch import ScratchFolder
 
 _OTHER = "`--runtime onnxruntime` runs it in the loop of winml"
@@ -45,6 +45,9 @@ class GenaiGenerator:
         if other:
             raise RequestError(f"onnxruntime-genai does not take {other} of a session", hint=_OTHER)
         self.description = read_decoder_folder(Path(folder))
+        cache = unknown_cache(self.description)
+        if cache:
+            raise RequestError(f"onnxruntime-genai does not take {cache}", hint=_OTHER)
         self._library = load_library()
         self._model = self._open(section or SessionSection())
         self._generator: Any = None
