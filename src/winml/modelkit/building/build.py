@@ -41,6 +41,7 @@ from winml.modelkit.core.errors import CheckFailed, ModelFileError, ModelkitErro
 from winml.modelkit.core.events import OnEvent, TargetChosen
 from winml.modelkit.core.generation import (
     GENAI_CONFIG,
+    TOKENIZER,
     DecoderFolder,
     is_decoder_folder,
     make_genai_config,
@@ -49,6 +50,7 @@ from winml.modelkit.core.generation import (
 from winml.modelkit.core.values import to_json
 from winml.modelkit.ep import precision
 from winml.modelkit.ep.trust import NOTHING, Trust
+from winml.modelkit.session.generation.graph_fit import check_graph
 from winml.modelkit.store import atomic, digest
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.worker.client import Worker
@@ -455,7 +457,10 @@ def _source_decoder(plan: _BuildPlan) -> DecoderFolder | None:
         found = read_decoder_folder(path.parent)
     except ModelFileError:  # of several parts: this one is built as the graph that it is
         return None
-    return found if found.model.resolve() == path.resolve() else None
+    if found.model.resolve() != path.resolve():
+        return None
+    check_graph(found)
+    return found
 
 
 def _processor(plan: _BuildPlan, cache: Cache) -> dict[str, str]:
@@ -480,8 +485,27 @@ def _stage_lines(pipeline: Pipeline, kind: str) -> list[str]:
     return [f"{run.step.stage.name}: {text}" for run in pipeline.runs for text in run.report.get(kind, ())]
 
 
+def _text_warnings(plan: _BuildPlan) -> list[str]:
+    """What a decoder folder will lack: its tokenizer, or all that makes it one."""
+    path, exported = plan.source.path, plan.exported
+    if exported is not None:
+        is_decoder, folder = exported.section.part == DECODER, exported.located.folder.path
+    else:
+        is_decoder, folder = _source_decoder(plan) is not None, path.parent
+    if is_decoder:
+        if (folder / TOKENIZER).is_file():
+            return []
+        return [f"there is no {TOKENIZER} in `{folder}`: `winml eval` of what is built needs `--processor DIR`"]
+    if exported is None and is_decoder_folder(path.parent) and plan.made.planned.target.device != "npu":
+        try:
+            read_decoder_folder(path.parent)
+        except ModelFileError as error:
+            return [f"what is built does not generate text, because its config is not read: {error.message}"]
+    return []
+
+
 def _warnings(plan: _BuildPlan, pipeline: Pipeline, analysis: AnalyzeResult | None) -> list[str]:
-    found = [*plan.doubts, *_stage_lines(pipeline, "warnings")]
+    found = [*plan.doubts, *_stage_lines(pipeline, "warnings"), *_text_warnings(plan)]
     section = plan.config.quantize
     if section is not None and section.calibration is not None and section.calibration.source == RANDOM:
         found.append("calibrated on random inputs; measure the accuracy with `winml eval` before you use it")

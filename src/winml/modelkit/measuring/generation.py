@@ -39,6 +39,7 @@ from winml.modelkit.measuring.summary import latency_of, spread_of
 from winml.modelkit.measuring.trace import no_trace, trace_notices
 from winml.modelkit.measuring.trust import load_warnings, session_warnings
 from winml.modelkit.session.arm import Tracing
+from winml.modelkit.session.generation.graph_fit import check_graph
 from winml.modelkit.session.generation.report import (
     DecoderArguments,
     GenerationArguments,
@@ -232,6 +233,7 @@ def _refuse_other_options(request: PerfRequest) -> None:
 
 def _plan(request: PerfRequest, scratch: Path) -> _Plan:
     folder = read_decoder_folder(Path(request.model).absolute())
+    check_graph(folder)
     section, built_for = SessionSection(), None
     if model_ref.parse(request.model).kind == "build":
         model = model_argument(request.model, trust=request.trust.with_typed(request.ep_options))

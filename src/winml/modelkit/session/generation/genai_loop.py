@@ -26,6 +26,7 @@ from winml.modelkit.core.generation import (
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.session.generation.generator import Ids, check_prompt
+from winml.modelkit.session.generation.graph_fit import check_graph
 from winml.modelkit.session.generation.runtimes import EPS, unknown_cache, unknown_settings
 from winml.modelkit.worker.scratch import ScratchFolder
 
@@ -48,6 +49,7 @@ class GenaiGenerator:
         cache = unknown_cache(self.description)
         if cache:
             raise RequestError(f"onnxruntime-genai does not take {cache}", hint=_OTHER)
+        check_graph(self.description)
         self._library = load_library()
         self._model = self._open(section or SessionSection())
         self._generator: Any = None
@@ -78,7 +80,7 @@ class GenaiGenerator:
                 return self._library.Model(self._library.Config(str(scratch)))
             except Exception as error:
                 raise SessionError(
-                    f"onnxruntime-genai cannot open `{self.description.model}`: {str(error)[:400]}",
+                    f"onnxruntime-genai cannot open `{self.description.model}`: {_say(error)}",
                     hint=_OTHER,
                 ) from error
 
@@ -110,9 +112,7 @@ class GenaiGenerator:
         return tokens
 
     def _explain(self, error: Exception) -> SessionError:
-        return SessionError(
-            f"onnxruntime-genai cannot run `{self.description.model}`: {str(error).strip()[:400]}", hint=_OTHER
-        )
+        return SessionError(f"onnxruntime-genai cannot run `{self.description.model}`: {_say(error)}", hint=_OTHER)
 
     def close(self) -> None:
         self._generator = self._model = None
@@ -122,6 +122,11 @@ class GenaiGenerator:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _say(error: Exception) -> str:
+    """What the library says, in one line."""
+    return " ".join(str(error).split())[:400]
 
 
 def _link(path: Path, to: Path) -> None:
