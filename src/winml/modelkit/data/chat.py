@@ -22,6 +22,7 @@ _DEFAULT = "default"
 _SPECIAL = ("bos_token", "eos_token", "unk_token", "pad_token", "sep_token", "cls_token")
 _MOST_CHARACTERS = 2**22
 _MOST_OF_A_TEMPLATE = 2**20
+_MOST_OF_A_POWER = 64
 
 
 def has_chat_template(folder: Path) -> bool:
@@ -50,6 +51,9 @@ class ChatTemplate:
         environment = sandbox.ImmutableSandboxedEnvironment(
             trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
         )
+        # A product may be larger than any memory.
+        environment.intercepted_binops = frozenset({"*", "**"})
+        environment.binop_table = {**environment.binop_table, "*": _multiply, "**": _raise_to}
         environment.filters["tojson"] = _to_json
         environment.globals["raise_exception"] = _refuse
         environment.globals["strftime_now"] = _format_now
@@ -115,6 +119,19 @@ def _read_special(folder: Path) -> dict[str, str]:
         if isinstance(value, str):
             found[name] = value
     return found
+
+
+def _multiply(left: Any, right: Any) -> Any:
+    for one, times in ((left, right), (right, left)):
+        if isinstance(one, str | list | tuple) and isinstance(times, int) and len(one) * times > _MOST_CHARACTERS:
+            raise ValueError(f"its text is longer than {_MOST_CHARACTERS} characters")
+    return left * right
+
+
+def _raise_to(left: Any, right: Any) -> Any:
+    if isinstance(right, int) and abs(right) > _MOST_OF_A_POWER:
+        raise ValueError(f"a power of {right} is too large")
+    return left**right
 
 
 def _refuse(message: object) -> NoReturn:

@@ -393,6 +393,7 @@ def _result(
     warnings = (
         *plan.chosen.notes,
         *plan.notes,
+        *first.notes,
         *(() if first.placement is None else fallback_notes(target, first.placement)),
         *doubts,
         *(f"{phase}: {notice}" for phase, trace in (traces or {}).items() for notice in trace_notices(trace)),

@@ -29,6 +29,13 @@ def check_graph(folder: DecoderFolder) -> None:
     )
 
 
+def count_vocabulary(folder: DecoderFolder) -> int | None:
+    """How many tokens the logits have, by the graph or else by the config; None where neither says."""
+    logits = next((value for value in read_signature(folder.model).outputs if value.name == "logits"), None)
+    size = logits.shape[-1] if logits is not None and logits.shape else None
+    return size if isinstance(size, int) else folder.vocabulary
+
+
 def check_shapes(folder: DecoderFolder, inputs: Shapes, outputs: Shapes) -> None:
     """The same for shapes that a session reports."""
     pairs = folder.past_pairs()

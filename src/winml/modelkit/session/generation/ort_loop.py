@@ -55,6 +55,11 @@ class OrtGenerator:
         self._run: _Run | None = None
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said of how it was opened."""
+        return ()
+
+    @property
     def runtime(self) -> str:
         import onnxruntime
 
