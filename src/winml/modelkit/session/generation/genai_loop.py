@@ -160,10 +160,11 @@ def _link(path: Path, to: Path) -> bool:
     try:
         os.link(path.resolve(), to)
     except OSError:  # another file system
-        if _COPIES:
-            shutil.copyfile(path, to)
-            return False
-        to.symlink_to(path.resolve())
+        if sys.platform != "win32" and not _COPIES:
+            to.symlink_to(path.resolve())
+            return True
+        shutil.copyfile(path, to)
+        return False
     return True
 
 
