@@ -28,8 +28,8 @@ BLOOM: dict[str, Any] = {"vocab_size": 99, "hidden_size": 16, "n_layer": 2, "n_h
 DEEPSEEK: dict[str, Any] = {
     "vocab_size": 99, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2,
     "intermediate_size": 32, "max_position_embeddings": 128, "n_routed_experts": 2, "num_experts_per_tok": 1,
-    "n_group": 1, "topk_group": 1, "first_k_dense_replace": 1, "kv_lora_rank": 8, "q_lora_rank": 8, "qk_rope_head_dim": 4,
-    "qk_nope_head_dim": 8, "v_head_dim": 4, "moe_intermediate_size": 16,
+    "n_group": 1, "topk_group": 1, "first_k_dense_replace": 1, "kv_lora_rank": 8, "q_lora_rank": 8,
+    "qk_rope_head_dim": 4, "qk_nope_head_dim": 8, "v_head_dim": 4, "moe_intermediate_size": 16,
 }  # fmt: skip
 
 
