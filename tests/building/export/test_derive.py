@@ -335,7 +335,7 @@ def test_a_text_has_a_word_for_every_vector_of_its_image(worker: Worker, tmp_pat
     }
     section = resolve.resolve(folder, ExportOptions(), derived=found)
     assert resolve.placeholders_of(section) == {"input_ids": Placeholders(98, 4)}
-    assert section.sizes["sequence"] == 24
+    assert section.sizes["sequence"] == 20
     assert "an image takes 4 words of the text: input_ids begin with as many of id 98" in found.notes
     ids = samples.make_samples(section, section.sizes, seed=0)["input_ids"]
     assert ((ids == 98).sum(axis=1) == 4).all()
