@@ -30,7 +30,7 @@ def test_two_tokens_that_are_rated_alike_are_a_tie() -> None:
     ("made", "wanted", "message"),
     [
         (1, 0, "the likeliest is 1 but PyTorch's `generate` has 0"),
-        (0, 1, "without a cache PyTorch itself finds 0 likelier"),
+        (0, 1, "without a cache PyTorch finds 0 likelier"),
     ],
 )
 def test_a_difference_either_way_is_no_tie(made: int, wanted: int, message: str) -> None:
