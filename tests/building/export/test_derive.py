@@ -11,7 +11,7 @@ import pytest
 
 from winml.modelkit.building import exported
 from winml.modelkit.building.export import resolve, samples
-from winml.modelkit.building.export.derivation import InputDerivation
+from winml.modelkit.building.export.derivation import NO_CACHE, InputDerivation
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.export.resolve import ExportOptions
 from winml.modelkit.building.exported import Located
@@ -32,6 +32,26 @@ CONFIGS: dict[str, dict[str, Any]] = {
     },
     "BertForMultipleChoice": {"model_type": "bert", **TEXT, "type_vocab_size": 2},
     "CohereForCausalLM": {"model_type": "cohere", **TEXT, "num_key_value_heads": 2},
+    "BloomForCausalLM": {"model_type": "bloom", "vocab_size": 99, "hidden_size": 16, "n_layer": 2, "n_head": 2},
+    "Cohere2ForCausalLM": {
+        "model_type": "cohere2", **TEXT, "num_hidden_layers": 2, "num_key_value_heads": 1, "sliding_window": 4,
+        "layer_types": ["sliding_attention", "full_attention"],
+    },
+    "DeepseekV3ForCausalLM": {
+        "model_type": "deepseek_v3", **TEXT, "num_key_value_heads": 2, "n_routed_experts": 2, "num_experts_per_tok": 1,
+        "n_group": 1, "topk_group": 1, "first_k_dense_replace": 1, "kv_lora_rank": 8, "q_lora_rank": 8,
+        "qk_rope_head_dim": 4, "qk_nope_head_dim": 8, "v_head_dim": 4, "moe_intermediate_size": 16,
+    },
+    "MambaForCausalLM": {
+        "model_type": "mamba", "vocab_size": 99, "hidden_size": 16, "num_hidden_layers": 1, "state_size": 4,
+    },
+    "RecurrentGemmaForCausalLM": {
+        "model_type": "recurrent_gemma", **TEXT, "num_key_value_heads": 1, "lru_width": 16, "attention_window_size": 8,
+    },
+    "BambaForCausalLM": {
+        "model_type": "bamba", **TEXT, "num_hidden_layers": 2, "num_key_value_heads": 1, "attn_layer_indices": [1],
+        "mamba_n_heads": 4, "mamba_d_head": 8, "mamba_d_state": 4,
+    },
     "TimesformerForVideoClassification": {
         "model_type": "timesformer", "image_size": 16, "patch_size": 8, "num_frames": 3, "hidden_size": 16,
         "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32,
@@ -120,8 +140,60 @@ def test_inputs_follow_from_the_class_and_the_config(
     assert found.exported_parts == ("model",)
     assert f"inputs of {architecture}" in found.notes[0]
     section = resolve.resolve(folder, ExportOptions(), derived=found)
-    assert section.derived == found.notes
+    assert section.derived == (*found.notes, *found.find_part("model").notes)
     assert set(section.sizes) == {axis for shape in expected.values() for axis in shape if isinstance(axis, str)}
+
+
+@pytest.mark.parametrize(
+    ("architecture", "key", "value", "positions"),
+    [
+        ("BloomForCausalLM", (2, 8), (2, 8), False),  # places are in the attention, not an input
+        ("Cohere2ForCausalLM", (1, 8), (1, 8), True),  # of the layers one looks back 4 tokens only
+        ("DeepseekV3ForCausalLM", (1, 8), (1, 4), True),  # what keys and values are made from, of different sizes
+    ],
+)
+def test_the_cache_of_a_decoder_is_read_from_what_its_class_writes(
+    worker: Worker, tmp_path: Path, architecture: str, key: tuple[int, int], value: tuple[int, int], positions: bool
+) -> None:
+    folder = write(tmp_path / "m", architecture)
+    found = derive(worker, folder)
+    assert found.has_decoder
+    assert found.exported_parts == ("model",)
+    decoder = shapes(found, "decoder")
+    assert decoder["attention_mask"] == ("batch", "total")
+    assert ("position_ids" in decoder) == positions
+    assert decoder["past_key_values.0.key"] == ("batch", key[0], "past", key[1])
+    assert decoder["past_key_values.0.value"] == ("batch", value[0], "past", value[1])
+    section = resolve.resolve(folder, ExportOptions(), "decoder", found)
+    assert any("its cache was derived" in note for note in section.derived)
+    assert not any(note.startswith(NO_CACHE) for note in section.derived)
+    assert ("look back 4 tokens" in " ".join(section.derived)) == (architecture == "Cohere2ForCausalLM")
+
+
+@pytest.mark.parametrize(
+    ("architecture", "kind"),
+    [
+        ("MambaForCausalLM", "states of a state space"),
+        ("RecurrentGemmaForCausalLM", "recurrent states"),
+        ("BambaForCausalLM", "layer 0 keeps states of linear attention or of a state space"),
+    ],
+)
+def test_a_past_of_another_kind_is_named(worker: Worker, tmp_path: Path, architecture: str, kind: str) -> None:
+    folder = write(tmp_path / "m", architecture)
+    found = derive(worker, folder)
+    assert not found.has_decoder
+    (note,) = found.find_part("model").notes
+    assert note.startswith(NO_CACHE)
+    assert kind in note
+
+
+def test_a_decoder_that_is_tried_with_fewer_layers_has_the_cache_of_all(worker: Worker, tmp_path: Path) -> None:
+    """Without weights a large model is made with two layers, but its graph has inputs for each."""
+    large = {"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24, "num_attention_heads": 8}
+    found = derive(worker, write(tmp_path / "m", "CohereForCausalLM", **large, num_key_value_heads=2))
+    decoder = shapes(found, "decoder")
+    assert sum(name.endswith(".key") for name in decoder) == 24
+    assert decoder["past_key_values.23.key"] == ("batch", 2, "past", 128)
 
 
 def test_boxes_have_their_corners_in_order_and_on_the_page(worker: Worker, tmp_path: Path) -> None:

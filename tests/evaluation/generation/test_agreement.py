@@ -45,6 +45,9 @@ def test_what_is_not_a_number_is_unknown_and_other_tokens_are_refused(tmp_path: 
     other = _saved(tmp_path / "c", [([0, 2], [[0.0, 1.0]])])
     with pytest.raises(DataError, match="different tokens"):
         diverge(_asked(other, reference, 1), None)
+    larger = _saved(tmp_path / "d", [([0, 1], [[0.0, 1.0, 2.0]])])
+    with pytest.raises(DataError, match=r"different sizes \(3 tokens, and 2 of the reference\)"):
+        diverge(_asked(larger, reference, 1), None)
 
 
 def test_equal_tokens_are_counted_place_by_place() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import data_zoo
+import decoder_zoo
 import generation_zoo
 import task_cases
 from data_zoo import IDS
@@ -21,6 +22,7 @@ from winml.modelkit.core.measurement import Arm, SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import read, to_json
 from winml.modelkit.evaluation.all_tasks import TASKS
+from winml.modelkit.evaluation.evaluate import EvalRequest, evaluate
 from winml.modelkit.evaluation.generation import scoring
 from winml.modelkit.evaluation.generation.run import run
 from winml.modelkit.evaluation.metrics import estimate
@@ -195,3 +197,52 @@ def test_parts_that_do_not_say_where_a_text_begins_are_named(tmp_path: Path) -> 
     (case.model / "decode" / "config.json").write_text('{"eos_token_id": 3}', encoding="utf-8")
     with pytest.raises(ModelFileError, match="does not say which token a text begins with"):
         judge_case(case, "translation")
+
+
+def test_the_runtime_that_a_build_names_runs_the_answers(tmp_path: Path) -> None:
+    case = task_cases.CASES["text-generation"](tmp_path)
+    arm = Arm(artifact=str(case.model), target=Target("cpu", "cpu"), session=SessionSection(runtime="onnxruntime"))
+    asked = RunArguments(
+        arm=arm_arguments(arm, None),
+        data=DataSection(str(case.data)),
+        folder=str(case.model),
+        task="text-generation",
+        reference=False,
+        task_options=case.options,
+    )
+    report = run(to_json(asked), Context())
+    assert report.generation is not None
+    assert report.generation.runtime.startswith("onnxruntime ")
+    assert report.generation.reason == "the build names it"
+
+
+@pytest.mark.hf
+@pytest.mark.xdist_group("hf")
+def test_a_chat_template_wraps_prompts_where_it_is_asked_for(tmp_path: Path) -> None:
+    case = task_cases.CASES["text-generation"](tmp_path)
+    (case.model / "chat_template.jinja").write_text("[CLS] {{ messages[0].content }}", encoding="utf-8")
+    plain = judged(case.model, case.data, "text-generation", runtime="onnxruntime", task_options=case.options)
+    assert any("`--task-option chat=true` wraps them" in note for note in plain.notes)
+    options = {**case.options, "chat": "true"}
+    chat = judged(case.model, case.data, "text-generation", runtime="onnxruntime", task_options=options)
+    assert "prompts are wrapped by the chat template of the tokenizer" in chat.notes
+    assert chat.series == plain.series  # the template says what the tokenizer puts before a text by itself
+    (case.model / "chat_template.jinja").write_text("[CLS] [SEP]", encoding="utf-8")
+    other = judged(case.model, case.data, "text-generation", runtime="onnxruntime", task_options=options)
+    assert other.series != plain.series
+
+
+def test_chat_is_true_or_false(tmp_path: Path) -> None:
+    case = task_cases.CASES["text-generation"](tmp_path)
+    with pytest.raises(RequestError, match="`true` or `false`"):
+        judged(case.model, case.data, "text-generation", runtime="onnxruntime", task_options={"chat": "yes"})
+
+
+def test_decoders_of_different_vocabularies_are_refused_before_they_run(tmp_path: Path) -> None:
+    case = task_cases.CASES["perplexity"](tmp_path / "a")
+    other = decoder_zoo.decoder_folder(tmp_path / "b")
+    request = EvalRequest(
+        model=str(case.model), reference=str(other), data=DataSection(str(case.data)), task="perplexity", target="cpu"
+    )
+    with pytest.raises(RequestError, match=r"tokens in its vocabulary and `.*` 64, so that"):
+        evaluate(request, lambda event: pytest.fail(f"it was begun: {event}"))

@@ -17,7 +17,7 @@ from winml.modelkit.core.generation import (
 )
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
-from winml.modelkit.session.generation.runtimes import choose_runtime, unknown_settings
+from winml.modelkit.session.generation.runtimes import choose_runtime, unknown_cache, unknown_settings
 
 
 def _config() -> dict[str, Any]:
@@ -115,6 +115,20 @@ def test_settings_that_genai_has_no_word_for_are_run_by_our_loop() -> None:
     assert unknown_settings(plain) is None
     assert unknown_settings(fixed) == "fixed dimensions"
     assert choose_runtime(cpu, strict_ep=True).name == "onnxruntime"
+
+
+def test_a_cache_whose_layers_differ_is_run_by_our_loop(tmp_path: Path) -> None:
+    config = _config()
+    config["model"]["decoder"].pop("head_size")
+    found = read_decoder_folder(_write(tmp_path, config))
+    assert "must be the same in all layers" in (unknown_cache(found) or "")
+    assert choose_runtime(Target("cpu", "cpu"), folder=found).name == "onnxruntime"
+
+
+def test_a_window_that_a_config_names_is_reported(tmp_path: Path) -> None:
+    config = _config()
+    config["model"]["decoder"]["sliding_window"] = {"window_size": 128}
+    assert read_decoder_folder(_write(tmp_path, config)).ignored == ("sliding_window",)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"model": 3}'])

@@ -82,3 +82,37 @@ def test_a_prompt_is_the_same_for_the_same_seed(decoder: OrtGenerator) -> None:
     assert first.shape == (2, 9)
     assert first.tolist() == again.tolist() != other.tolist()
     assert first.max() < VOCABULARY
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_weights_of_another_volume_are_not_copied_unless_nothing_can_be_written_beside_them(
+    beside: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on Windows, where a file of another volume cannot be linked."""
+    pytest.importorskip("onnxruntime_genai")
+    from winml.modelkit.session.generation import genai_loop
+    from winml.modelkit.worker.scratch import ScratchFolder
+
+    made: list[Path | None] = []
+
+    class Watched(ScratchFolder):
+        def __init__(self, prefix: str, *, within: Path | None = None) -> None:
+            made.append(within)
+            if within is not None and not beside:
+                raise PermissionError("read-only")
+            super().__init__(prefix, within=within)
+
+    def link(source: Path, to: Path) -> None:
+        raise OSError("another volume")
+
+    monkeypatch.setattr(genai_loop, "_COPIES", True)
+    monkeypatch.setattr(genai_loop, "_is_same_volume", lambda one, other: False)
+    monkeypatch.setattr(genai_loop, "ScratchFolder", Watched)
+    if not beside:
+        monkeypatch.setattr(genai_loop.os, "link", link)
+    folder = decoder_folder(tmp_path / "decoder")
+    with genai_loop.GenaiGenerator(folder, target=Target("cpu", "cpu")) as generator:
+        assert made == ([tmp_path] if beside else [tmp_path, None])
+        assert bool(generator.notes) != beside
+        assert all("were copied to" in note for note in generator.notes)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["decoder"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from winml.modelkit.api.arguments import (
@@ -438,7 +439,7 @@ def _build(request: BuildRequest, call: Call) -> BuildResult:
             f"the model has the parts {', '.join(parts)}",
             hint=f"build one with `part={parts[0]!r}`; the command `winml build` builds all of them",
         )
-    return run(request if parts == (WHOLE,) else of_part(request, DECODER), call.on_event)
+    return run(request if parts == (WHOLE,) else replace(of_part(request, DECODER), or_whole=True), call.on_event)
 
 
 def _export_options(

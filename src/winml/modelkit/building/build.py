@@ -18,7 +18,7 @@ from winml.modelkit.building.config import ConfigRequest, MadeConfig
 from winml.modelkit.building.events import PrecisionGivenUp, StagesPlanned
 from winml.modelkit.building.export import resolve as export
 from winml.modelkit.building.export.decoder_folder import describe_decoder
-from winml.modelkit.building.export.families import DECODER
+from winml.modelkit.building.export.families import DECODER, WHOLE
 from winml.modelkit.building.export.fit import processor_warnings
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.exported import Exported, Exporting, processor_objects, run_export
@@ -41,6 +41,7 @@ from winml.modelkit.core.errors import CheckFailed, ModelFileError, ModelkitErro
 from winml.modelkit.core.events import OnEvent, TargetChosen
 from winml.modelkit.core.generation import (
     GENAI_CONFIG,
+    TOKENIZER,
     DecoderFolder,
     is_decoder_folder,
     make_genai_config,
@@ -49,6 +50,7 @@ from winml.modelkit.core.generation import (
 from winml.modelkit.core.values import to_json
 from winml.modelkit.ep import precision
 from winml.modelkit.ep.trust import NOTHING, Trust
+from winml.modelkit.session.generation.graph_fit import check_graph
 from winml.modelkit.store import atomic, digest
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.worker.client import Worker
@@ -81,6 +83,8 @@ class BuildRequest:
     prove_timeout_s: float = build_proof.SECONDS
     fallback_precision: bool = False
     """Whether a build whose artifact fails on its target continues with the next precision."""
+    or_whole: bool = False
+    """Whether a decoder in no table that cannot be exported with its cache is built whole, with a warning."""
     trust_remote_code: bool = False
     """Whether code that comes with the model of a config file may run; a config cannot allow that itself."""
     trust: Trust = NOTHING
@@ -246,11 +250,19 @@ def make_ready(request: BuildRequest, on_event: OnEvent, worker: Worker) -> Read
     made = _make_config(request, on_event, worker)
     exported: Exported | None = None
     on_event(StagesPlanned(_stage_names(request, made)))
+    given_up: tuple[str, ...] = ()
     if made.export is not None:
-        exported = run_export(made.export, Exporting(cache, on_event, request.rebuild, request.timeout_s))
+        exporting = Exporting(cache, on_event, request.rebuild, request.timeout_s)
+        try:
+            exported = run_export(made.export, exporting)
+        except (CheckFailed, RunFailedError) as error:
+            made, given_up = _plan_whole(request, made, error, on_event, worker)
+            assert made.export is not None
+            exported = run_export(made.export, exporting)
         made = configs.fit_export(made, exported.path, exported.run.report["exporter"])
     source = find_source(Path(made.config.model or ""), worker) if exported is None else exported.source
     plan = _plan(request, made, exported, source, cache)
+    plan = replace(plan, doubts=(*given_up, *plan.doubts))
     settings: Settings | None = None
     if made.config.compile is not None:
         settings = build_compile.settings_for(
@@ -273,6 +285,22 @@ def make_ready(request: BuildRequest, on_event: OnEvent, worker: Worker) -> Read
         if settings is not None:
             build_compile.compile_artifact(pipeline, settings, cache)
     return Ready(request, plan, pipeline, cache, uncompiled, analysis, started)
+
+
+def _plan_whole(
+    request: BuildRequest, made: MadeConfig, error: ModelkitError, on_event: OnEvent, worker: Worker
+) -> tuple[MadeConfig, tuple[str, ...]]:
+    """The build of a model as a whole, whose decoder could not be exported with its cache, and a warning.
+
+    Raises the error again where that was not allowed, or for a family of the tables, which is known to have one.
+    """
+    config, exporting = request.config, made.export
+    is_derived = exporting is not None and exporting.section.part == DECODER and exporting.section.derived
+    if not request.or_whole or not is_derived or not isinstance(config, ConfigRequest):
+        raise error
+    whole = replace(config, export=replace(config.export, part=WHOLE))
+    warning = f"export: the decoder could not be exported with its cache: {error.message}"
+    return _make_config(replace(request, config=whole), on_event, worker), (warning,)
 
 
 def _stage_names(request: BuildRequest, made: MadeConfig) -> tuple[str, ...]:
@@ -430,7 +458,10 @@ def _source_decoder(plan: _BuildPlan) -> DecoderFolder | None:
         found = read_decoder_folder(path.parent)
     except ModelFileError:  # of several parts: this one is built as the graph that it is
         return None
-    return found if found.model.resolve() == path.resolve() else None
+    if found.model.resolve() != path.resolve():
+        return None
+    check_graph(found)
+    return found
 
 
 def _processor(plan: _BuildPlan, cache: Cache) -> dict[str, str]:
@@ -455,8 +486,27 @@ def _stage_lines(pipeline: Pipeline, kind: str) -> list[str]:
     return [f"{run.step.stage.name}: {text}" for run in pipeline.runs for text in run.report.get(kind, ())]
 
 
+def _text_warnings(plan: _BuildPlan) -> list[str]:
+    """What a decoder folder will lack: its tokenizer, or all that makes it one."""
+    path, exported = plan.source.path, plan.exported
+    if exported is not None:
+        is_decoder, folder = exported.section.part == DECODER, exported.located.folder.path
+    else:
+        is_decoder, folder = _source_decoder(plan) is not None, path.parent
+    if is_decoder:
+        if (folder / TOKENIZER).is_file():
+            return []
+        return [f"there is no {TOKENIZER} in `{folder}`: `winml eval` of what is built needs `--processor DIR`"]
+    if exported is None and is_decoder_folder(path.parent) and plan.made.planned.target.device != "npu":
+        try:
+            read_decoder_folder(path.parent)
+        except ModelFileError as error:
+            return [f"what is built does not generate text, because its config is not read: {error.message}"]
+    return []
+
+
 def _warnings(plan: _BuildPlan, pipeline: Pipeline, analysis: AnalyzeResult | None) -> list[str]:
-    found = [*plan.doubts, *_stage_lines(pipeline, "warnings")]
+    found = [*plan.doubts, *_stage_lines(pipeline, "warnings"), *_text_warnings(plan)]
     section = plan.config.quantize
     if section is not None and section.calibration is not None and section.calibration.source == RANDOM:
         found.append("calibrated on random inputs; measure the accuracy with `winml eval` before you use it")

@@ -38,7 +38,7 @@ def build_model(request: BuildRequest, on_event: OnEvent) -> BuildResult | Build
     if parts == (WHOLE,):
         return build(request, on_event)
     if parts == (DECODER,):
-        return build(of_part(request, DECODER), on_event)
+        return build(replace(of_part(request, DECODER), or_whole=True), on_event)
     with warm_exports():
         return _build_parts(request, parts, on_event)
 
@@ -54,7 +54,7 @@ def parts_of(request: BuildRequest, on_event: OnEvent = ignore) -> tuple[str, ..
     located = exported.locate(ref, weights=False, code=chosen.trust_remote_code, on_event=on_event)
     derived = exported.find_derivation(located, chosen, on_event=on_event, timeout_s=request.timeout_s)
     parts = resolve.parts_of(located.folder, chosen, derived)
-    return (DECODER,) if configs.is_one_decoder(request.config, located.folder) else parts
+    return (DECODER,) if configs.is_one_decoder(request.config, located.folder, derived) else parts
 
 
 def of_part(request: BuildRequest, part: str) -> BuildRequest:

@@ -10,6 +10,7 @@ from winml.modelkit.building import exported as exports
 from winml.modelkit.building import weight_range
 from winml.modelkit.building.export import families, genai
 from winml.modelkit.building.export import resolve as export
+from winml.modelkit.building.export.derivation import InputDerivation
 from winml.modelkit.building.export.families import DECODER, WHOLE
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.export.resolve import ExportOptions
@@ -219,7 +220,7 @@ def _plan_export(
     chosen = replace(request.export, opset=request.opset)
     located = exports.locate(ref, weights=weights, code=chosen.trust_remote_code, on_event=on_event)
     derived = exports.find_derivation(located, chosen, on_event=on_event, timeout_s=timeout_s)
-    part = chosen.part or (DECODER if is_one_decoder(request, located.folder, planned) else WHOLE)
+    part = chosen.part or (DECODER if is_one_decoder(request, located.folder, derived, planned) else WHOLE)
     traced = part == DECODER and chosen.exporter is None and planned.target.ep not in _IN_PLACE
     if traced:
         chosen = replace(chosen, exporter="transformers")
@@ -229,10 +230,14 @@ def _plan_export(
     return ExportPlan(located, section, chosen.trust_remote_code)
 
 
-def is_one_decoder(request: ConfigRequest, folder: ModelFolder, planned: Planned | None = None) -> bool:
+def is_one_decoder(
+    request: ConfigRequest, folder: ModelFolder, derived: InputDerivation | None, planned: Planned | None = None
+) -> bool:
     """Whether a model is built as one graph with a cache; a device with fixed shapes needs one for every length."""
     chosen = request.export
-    if chosen.part is not None or not families.has_decoder(folder.family, export.task_of(folder, chosen.task)):
+    task = export.task_of(folder, chosen.task)
+    can_be = families.has_decoder(folder.family, task) if derived is None else derived.has_decoder
+    if chosen.part is not None or not can_be:
         return False
     return (planned or targets.plan(request.target, request.ep, request.device)).target.device != "npu"
 

@@ -211,6 +211,8 @@ def export_parts(ref: ModelRef, options: ExportOptions, exporting: Exporting) ->
     derived = find_derivation(
         located, options, exporting.cache, exporting.on_event, exporting.timeout_s, exporting.start
     )
+    if derived is not None and derived.has_decoder and options.part is None:
+        return
     for part in parts_of(located.folder, options, derived):
         run_export(ExportPlan(located, resolve(located.folder, options, part, derived)), exporting)
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from winml.modelkit.building.inspect_generation import GenerationInspection, find_generation
 from winml.modelkit.building.model_argument import model_path
 from winml.modelkit.core import model_ref
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.events import OnEvent, ignore
+from winml.modelkit.core.generation import is_decoder_folder, read_decoder_folder
 from winml.modelkit.core.model_ref import ModelRef
 from winml.modelkit.core.result import CommandResult
 from winml.modelkit.core.values import key
@@ -28,6 +31,10 @@ class Inspection(CommandResult):
     ok: Literal[True] = True
     model: str
     description: ModelDescription = key(inline=True)
+    generation: GenerationInspection | None = key(omit=True)
+    """How its folder generates text; only of a folder with `genai_config.json`."""
+    generation_problem: str | None = key(omit=True)
+    """Why such a folder does not generate text."""
 
 
 def inspect(
@@ -40,12 +47,16 @@ def inspect(
     ref = model_ref.parse(model)
     if ref.is_exported:
         return _inspect_folder(ref, dims, on_event, timeout_s)
-    path = model_path(model, on_event)
+    folder = Path(model) if is_decoder_folder(Path(model)) else None
+    found, problem = (None, None) if folder is None else find_generation(folder)
+    # Other programs call the model as they like; its build is checked against its manifest.
+    named = None if found is None or ref.kind == "build" else read_decoder_folder(Path(model)).model
+    path = named or model_path(model, on_event)
     with Worker(preload=("winml.modelkit.graph.describe",)) as worker:
         args = {"path": str(path), "dims": dims}
         what = f"reading `{path.name}`"
         described = worker.ask(ModelDescription, "graph.describe", args, timeout_s=timeout_s, what=what)
-    return Inspection(model=model, description=described)
+    return Inspection(model=model, description=described, generation=found, generation_problem=problem)
 
 
 def _inspect_folder(

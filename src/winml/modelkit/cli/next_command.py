@@ -49,7 +49,9 @@ def short_path(path: str) -> str:
 
 
 def after_inspect(result: Inspection, named: str) -> str:
-    """What the target makes of the operators; a compiled model can only be run."""
+    """What the target makes of the operators; a compiled model can only be run, and one that generates is measured."""
+    if result.generation is not None:
+        return f"winml perf {named}"
     return f"winml {'perf' if result.description.facts.compiled else 'analyze'} {named}"
 
 

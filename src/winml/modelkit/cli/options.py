@@ -236,7 +236,12 @@ max_sample_option = click.option(
 )
 
 input_options = stack(
-    click.option("--batch-size", type=click.IntRange(min=1), metavar="N", help="Size of the model's batch dimension."),
+    click.option(
+        "--batch-size",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Size of the model's batch dimension, or sequences that are generated at once.",
+    ),
     size_options,
     click.option(
         "--int-range",

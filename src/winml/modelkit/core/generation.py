@@ -20,6 +20,7 @@ from winml.modelkit.core.json_text import read_object
 from winml.modelkit.core.values import Names
 
 GENAI_CONFIG = "genai_config.json"
+TOKENIZER = "tokenizer.json"
 INSTALL_GENAI = "`pip install 'winml-modelkit[genai]'`"
 IN_PLACE_ATTENTION = "GroupQueryAttention"
 """The operator whose cache may be one buffer that every step writes into."""
@@ -35,6 +36,8 @@ _MAX_LENGTH = 2**24
 _MAX_LAYERS = 4096
 _IGNORED = ("provider_options", "custom_ops_library", "ep_context_file_path", "enable_profiling", "config_entries")
 """Settings of a session that run code, choose a device or write files: those are the user's to give."""
+_IGNORED_OF_DECODER = ("sliding_window",)
+"""A prompt is given at once here, not in windows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,7 +195,10 @@ def _read(folder: Path, value: Mapping[str, Any]) -> DecoderFolder:
         first_token=next(iter(_tokens(model.get("bos_token_id"))), None),
         end_tokens=_tokens(model.get("eos_token_id")),
         padding_token=(_tokens(model.get("pad_token_id")) or _tokens(model.get("eos_token_id")) or (0,))[0],
-        ignored=tuple(name for name in _IGNORED if isinstance(session, dict) and session.get(name)),
+        ignored=(
+            *(name for name in _IGNORED if isinstance(session, dict) and session.get(name)),
+            *(name for name in _IGNORED_OF_DECODER if decoder.get(name)),
+        ),
     )
 
 

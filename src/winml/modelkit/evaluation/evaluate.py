@@ -34,6 +34,7 @@ from winml.modelkit.evaluation.custom_metric import CustomMetric, score_outputs
 from winml.modelkit.evaluation.distance_report import DistanceReport, DistanceRequest, SavedOutputs
 from winml.modelkit.evaluation.generation.agreement import (
     GENERATED,
+    OTHER_VOCABULARY,
     DivergenceReport,
     DivergenceRequest,
     compare_losses,
@@ -51,6 +52,7 @@ from winml.modelkit.evaluation.report import (
 )
 from winml.modelkit.evaluation.result import EvalResult, Judging, Side, make_result, raise_for_checks
 from winml.modelkit.session.arm import arm_arguments
+from winml.modelkit.session.generation.graph_fit import count_vocabulary
 from winml.modelkit.worker.client import Worker
 from winml.modelkit.worker.scratch import ScratchFolder
 
@@ -121,6 +123,7 @@ def evaluate(request: EvalRequest, on_event: OnEvent) -> EvalResult:
     request, data = _complete_request(request, model.evaluation)
     check_limits(request.judging, request.custom)
     _check_generation(request)
+    _check_vocabularies(request, request.task)
     if not request.generates:
         data = sizes.random_data(data, model.path, given=request.dims)
     if data.source != RANDOM:
@@ -137,6 +140,7 @@ def evaluate(request: EvalRequest, on_event: OnEvent) -> EvalResult:
         reference, distance, comparison = None, None, None
         if runs.compares and not candidate.report.stopped:
             with _keeping(request.judging, candidate, runs):
+                _check_vocabularies(request, candidate.report.task)  # the data may have decided what the task is
                 reference = runs.reference(resolved, candidate.report.task)
                 on_event(OutputsComparing())
                 if candidate.report.outputs:
@@ -144,6 +148,22 @@ def evaluate(request: EvalRequest, on_event: OnEvent) -> EvalResult:
                 if request.generates:
                     comparison = compare_generation(candidate, reference)
     return _answer(request, candidate, reference, distance, runs.warnings, comparison)
+
+
+def _check_vocabularies(request: EvalRequest, task: str | None) -> None:
+    """Raise for two decoders whose next tokens cannot be compared, before minutes are spent on running them."""
+    if task != "perplexity" or request.reference is None:
+        return
+    folders = [Path(model) for model in (request.model, request.reference)]
+    if not all(map(is_decoder_folder, folders)):
+        return
+    mine, theirs = (count_vocabulary(read_decoder_folder(folder)) for folder in folders)
+    if mine is not None and theirs is not None and mine != theirs:
+        raise RequestError(
+            f"`{request.model}` has {mine} tokens in its vocabulary and `{request.reference}` {theirs}, so that their "
+            "next tokens cannot be compared",
+            hint=OTHER_VOCABULARY,
+        )
 
 
 @contextlib.contextmanager

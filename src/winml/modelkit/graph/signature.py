@@ -1,4 +1,4 @@
-"""The inputs of a model file and its metadata, read off the protobuf: no onnx, no numpy, no weights.
+"""The inputs and outputs of a model file and its metadata, read off the protobuf: no onnx, no numpy, no weights.
 
 Field numbers are those of onnx.proto.
 """
@@ -15,7 +15,7 @@ from winml.modelkit.graph.sizes import Shape, name_dims
 from winml.modelkit.graph.wire import fields_of, text_of, varint
 
 _MODEL_GRAPH, _MODEL_METADATA = 7, 14
-_GRAPH_INITIALIZER, _GRAPH_INPUT, _GRAPH_SPARSE = 5, 11, 15
+_GRAPH_INITIALIZER, _GRAPH_INPUT, _GRAPH_OUTPUT, _GRAPH_SPARSE = 5, 11, 12, 15
 _TENSOR_NAME, _SPARSE_VALUES = 8, 1
 _VALUE_NAME, _VALUE_TYPE = 1, 2
 _TYPE_TENSOR = 1
@@ -28,7 +28,7 @@ _ENTRY_KEY, _ENTRY_VALUE = 1, 2
 
 @dataclass(frozen=True)
 class SignatureInput:
-    """An input that a caller must give."""
+    """An input that a caller must give, or an output."""
 
     name: str
     shape: Shape
@@ -41,10 +41,11 @@ class SignatureInput:
 
 @dataclass(frozen=True)
 class Signature:
-    """What a model file says of its inputs."""
+    """What a model file says of its inputs and outputs."""
 
     inputs: tuple[SignatureInput, ...]
     metadata: dict[str, str]
+    outputs: tuple[SignatureInput, ...] = ()
 
     @property
     def is_open(self) -> bool:
@@ -61,26 +62,28 @@ def read_signature(path: Path) -> Signature:
         with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
             metadata: dict[str, str] = {}
             inputs: list[SignatureInput] = []
+            outputs: list[SignatureInput] = []
             given: set[str] = set()
             for number, begin, end in fields_of(data, 0, len(data)):
                 if number == _MODEL_METADATA:
                     entry = {n: text_of(data, s, e) for n, s, e in fields_of(data, begin, end)}
                     metadata[entry.get(_ENTRY_KEY, "")] = entry.get(_ENTRY_VALUE, "")
                 elif number == _MODEL_GRAPH:
-                    inputs += _inputs(data, begin, end)
+                    inputs += _values(data, begin, end, _GRAPH_INPUT)
+                    outputs += _values(data, begin, end, _GRAPH_OUTPUT)
                     given |= set(_initializers(data, begin, end))
     except (ValueError, IndexError, OSError) as error:
         raise ModelFileError(
             f"`{path}` is not an ONNX model, or it is truncated: {error}",
             hint="check that the download or export finished",
         ) from error
-    return Signature(tuple(value for value in inputs if value.name not in given), metadata)
+    return Signature(tuple(value for value in inputs if value.name not in given), metadata, tuple(outputs))
 
 
-def _inputs(data: mmap.mmap, begin: int, end: int) -> Iterator[SignatureInput]:
+def _values(data: mmap.mmap, begin: int, end: int, field: int) -> Iterator[SignatureInput]:
     for number, start, stop in fields_of(data, begin, end):
-        if number == _GRAPH_INPUT:
-            yield _input(data, start, stop)
+        if number == field:
+            yield _value(data, start, stop)
 
 
 def _initializers(data: mmap.mmap, begin: int, end: int) -> Iterator[str]:
@@ -92,7 +95,7 @@ def _initializers(data: mmap.mmap, begin: int, end: int) -> Iterator[str]:
             yield from (text_of(data, s, e) for n, s, e in fields_of(data, first, last) if n == _TENSOR_NAME)
 
 
-def _input(data: mmap.mmap, begin: int, end: int) -> SignatureInput:
+def _value(data: mmap.mmap, begin: int, end: int) -> SignatureInput:
     name, element = "", 0
     shape: list[int | str | None] = []
     for number, start, stop in fields_of(data, begin, end):

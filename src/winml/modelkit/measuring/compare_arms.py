@@ -24,6 +24,7 @@ from winml.modelkit.graph.signature import SignatureInput, read_signature
 from winml.modelkit.graph.sizes import Size, match_sizes, open_dims
 from winml.modelkit.measuring.events import ArmBuilding
 from winml.modelkit.measuring.rounds import ArmSpec
+from winml.modelkit.session.generation.graph_fit import check_graph
 from winml.modelkit.session.generation.runtimes import choose_runtime
 
 PROMPT_TOKENS, NEW_TOKENS = 32, 64
@@ -165,6 +166,8 @@ def arms_of(request: CompareRequest, on_event: OnEvent) -> Arms:
 def _add_texts(specs: list[ArmSpec], asked: list[_Asked], request: CompareRequest) -> tuple[list[ArmSpec], list[str]]:
     """The arms with what is generated in each: the same text in all, and the program that runs it."""
     folders = [read_decoder_folder(Path(arm.label).absolute()) for arm in asked]
+    for folder in folders:
+        check_graph(folder)
     wanted, context = request.generation, min(folder.context_length for folder in folders)
     new_tokens = wanted.new_tokens or max(2, min(NEW_TOKENS, context // 2))
     prompt = wanted.prompt_tokens or max(1, min(PROMPT_TOKENS, context - new_tokens))
@@ -178,7 +181,8 @@ def _add_texts(specs: list[ArmSpec], asked: list[_Asked], request: CompareReques
         raise RequestError("tokens per second need at least 2 new tokens", hint="give more `--new-tokens`")
     found, notes = [], []
     for spec, arm, folder in zip(specs, asked, folders, strict=True):
-        runtime = choose_runtime(arm.target, arm.runtime, saved=spec.arm.session.runtime, section=spec.arm.session)
+        session = spec.arm.session
+        runtime = choose_runtime(arm.target, arm.runtime, folder=folder, saved=session.runtime, section=session)
         text = GenerationArm(
             folder=str(folder.folder),
             metric=metric,

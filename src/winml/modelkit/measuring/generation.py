@@ -39,6 +39,7 @@ from winml.modelkit.measuring.summary import latency_of, spread_of
 from winml.modelkit.measuring.trace import no_trace, trace_notices
 from winml.modelkit.measuring.trust import load_warnings, session_warnings
 from winml.modelkit.session.arm import Tracing
+from winml.modelkit.session.generation.graph_fit import check_graph
 from winml.modelkit.session.generation.report import (
     DecoderArguments,
     GenerationArguments,
@@ -232,6 +233,7 @@ def _refuse_other_options(request: PerfRequest) -> None:
 
 def _plan(request: PerfRequest, scratch: Path) -> _Plan:
     folder = read_decoder_folder(Path(request.model).absolute())
+    check_graph(folder)
     section, built_for = SessionSection(), None
     if model_ref.parse(request.model).kind == "build":
         model = model_argument(request.model, trust=request.trust.with_typed(request.ep_options))
@@ -241,7 +243,7 @@ def _plan(request: PerfRequest, scratch: Path) -> _Plan:
     threads = request.threads if request.threads is not None else section.threads
     given = options.with_threads(target, {**section.ep_options, **request.ep_options}, threads)
     section = replace(section, threads=threads, ep_options=options.check_options(target, given))
-    runtime = choose_runtime(target, request.generation.runtime, saved=section.runtime, section=section)
+    runtime = choose_runtime(target, request.generation.runtime, folder=folder, saved=section.runtime, section=section)
     if request.op_tracing is not None and runtime.name == "genai":
         runtime = ChosenRuntime("onnxruntime", "operators are traced in winml's own loop")
     lengths, new_tokens, notes = fit_lengths(
@@ -391,6 +393,7 @@ def _result(
     warnings = (
         *plan.chosen.notes,
         *plan.notes,
+        *first.notes,
         *(() if first.placement is None else fallback_notes(target, first.placement)),
         *doubts,
         *(f"{phase}: {notice}" for phase, trace in (traces or {}).items() for notice in trace_notices(trace)),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from winml.modelkit.graph.description import GraphFacts, ModelDescription, ValueFacts
 
 MAX_OPS = 30
+_CACHES = {"in place": "every step writes into one buffer", "grows": "every step returns a longer one"}
 
 
 def _value(value: ValueFacts) -> tuple[str, str, str]:
@@ -69,6 +70,32 @@ def _ops(facts: GraphFacts) -> str:
     return table(rows, indent="  ", right=frozenset({1, 2}))
 
 
+def _generation(result: Inspection) -> list[str]:
+    """How a folder generates text, or why it does not."""
+    if result.generation_problem is not None:
+        return [f"generates text  no: {result.generation_problem}"]
+    found = result.generation
+    if found is None:
+        return []
+    sizes = "heads and sizes differ between layers, as the graph has them"
+    if found.heads is not None and found.head_size is not None:
+        sizes = f"{found.heads} heads of size {found.head_size}"
+    ends = ", ".join(map(str, found.end_tokens)) or "none: a text goes on to its last token"
+    rows = [
+        ("generates text", f"by {found.runtime} on {found.target}: {found.reason}"),
+        ("context", f"{found.context_length} tokens"),
+        ("cache", f"{found.layers} layers, {sizes}; {_CACHES[found.cache]}"),
+        ("vocabulary", "unknown" if found.vocabulary is None else f"{found.vocabulary} tokens"),
+        ("end tokens", ends),
+        ("tokenizer", found.tokenizer or "none: texts need `--processor DIR`"),
+        ("chat template", "yes" if found.chat_template else "no"),
+        ("precision", found.precision or "not known: winml did not build the folder"),
+    ]
+    if found.ignored:
+        rows.append(("not used", f"{', '.join(found.ignored)} of genai_config.json"))
+    return [table(rows)]
+
+
 def inspect_text(result: Inspection) -> str:
     """The whole description."""
     facts = result.description.facts
@@ -77,6 +104,7 @@ def inspect_text(result: Inspection) -> str:
         _values("inputs", facts.inputs),
         _values("outputs", facts.outputs),
         table(_facts(result.description)),
+        *_generation(result),
         f"operators\n{_ops(facts)}" if facts.nodes else "operators  none",
     ]
     return "\n\n".join(blocks)

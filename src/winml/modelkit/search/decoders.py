@@ -32,6 +32,7 @@ from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.target import Target
 from winml.modelkit.graph.signature import read_signature
 from winml.modelkit.measuring.compare_arms import NEW_TOKENS, PROMPT_TOKENS
+from winml.modelkit.session.generation.graph_fit import check_graph
 from winml.modelkit.session.generation.runtimes import choose_runtime
 from winml.modelkit.store import digest
 
@@ -58,7 +59,7 @@ class SearchedDecoder:
 
     def arm(self, model: Path, target: Target, section: SessionSection) -> GenerationArm:
         """What is measured of an artifact."""
-        runtime = choose_runtime(target, saved=section.runtime).name
+        runtime = choose_runtime(target, folder=self.folder, saved=section.runtime).name
         return replace(self.text, folder=str(model.parent), runtime=runtime)
 
 
@@ -87,6 +88,7 @@ def describe_search(
 ) -> SearchedDecoder:
     """What is measured of a decoder folder: a text of the lengths that `winml compare` has."""
     described = read_decoder_folder(folder)
+    check_graph(described)
     context = described.context_length
     new_tokens = max(2, min(NEW_TOKENS, context // 2))
     metric: GenerationMetric = "tokens-per-second"
@@ -95,7 +97,7 @@ def describe_search(
     text = GenerationArm(
         folder="",
         metric=metric,
-        runtime=choose_runtime(target, saved=section.runtime).name,
+        runtime=choose_runtime(target, folder=described, saved=section.runtime).name,
         prompt_tokens=max(1, min(PROMPT_TOKENS, context - new_tokens)),
         new_tokens=new_tokens,
         batch=batch or 1,

@@ -401,7 +401,7 @@ def _open_decoder(
     decoder = describe_search(folder, target, section, objective, request.inputs.batch_size)
     notes: tuple[str, ...] = ()
     if objective in _OF_TEXT:
-        notes = describe_text(decoder.text, choose_runtime(target, saved=section.runtime).reason)
+        notes = describe_text(decoder.text, choose_runtime(target, folder=decoder.folder, saved=section.runtime).reason)
     if decoder.folder.ignored:
         notes += (f"settings of {GENAI_CONFIG} that are not used: {', '.join(decoder.folder.ignored)}",)
     return ModelArgument(decoder.folder.model, section), decoder, notes

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from winml.modelkit.building.export.describe import FolderInspection
+from winml.modelkit.building.export.families import DECODER
 from winml.modelkit.building.inspect import Inspection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.recipe import ExportPart
@@ -44,7 +45,9 @@ class ProbeFacts:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        return () if self.folder is None else tuple(part.part for part in self.folder.parts)
+        """What a model is taken apart into; a decoder with its cache is one graph."""
+        named = () if self.folder is None else tuple(part.part for part in self.folder.parts)
+        return tuple(name for name in named if name != DECODER)
 
     @property
     def task(self) -> str | None:

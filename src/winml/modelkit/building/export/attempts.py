@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from winml.modelkit.building.export import genai, resolve
 from winml.modelkit.building.export.derivation import IMAGE_WORDS
+from winml.modelkit.building.export.families import DECODER
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.core.config import ExportSection
 from winml.modelkit.core.errors import ModelkitError
@@ -26,6 +27,9 @@ def list_attempts(section: ExportSection, folder: ModelFolder) -> Iterator[Expor
     if section.exporter == genai.EXPORTER:
         options = resolve.ExportOptions(task=section.task, exporter="transformers", seed=section.seed)
         yield replace(resolve.resolve(folder, options, section.part), verify=section.verify)
+        return
+    if section.part == DECODER:  # a text cannot grow where an axis is fixed
+        yield replace(section, exporter=_LEGACY)
         return
     sizes = resolve.npu_sizes(folder, section)
     others = [axis for axis in section.sizes if not axis.endswith("batch")]

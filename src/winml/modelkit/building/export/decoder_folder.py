@@ -27,14 +27,14 @@ def describe_decoder(folder: ModelFolder, model: Path) -> DecoderFolder:
     """The decoder in `model`, which was exported from a folder of transformers."""
     inputs = {entry.name: entry.shape for entry in read_signature(model).inputs}
     caches = [shape for name, shape in inputs.items() if name.startswith("past_key_values.")]
-    cache = caches[0]
+    # Where layers differ, or keys from values, only the graph has the sizes.
+    heads, size = (sizes.pop() if len(sizes := {shape[axis] for shape in caches}) == 1 else None for axis in (1, 3))
     tokens = {**folder.config, **_generation(folder)}
-    heads, size = cache[1], cache[3]
     return DecoderFolder(
         folder=model.parent,
         file=model.name,
         model_type=folder.model_type if folder.model_type in _TYPES else GENERIC,
-        context_length=signature.longest(folder) or DEFAULT_LENGTH,
+        context_length=signature.longest(folder) or _optional(folder, "max_seq_len", "seq_length") or DEFAULT_LENGTH,
         layers=len(caches) // 2,
         heads=heads if isinstance(heads, int) else None,
         head_size=size if isinstance(size, int) else None,

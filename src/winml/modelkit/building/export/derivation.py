@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
+from winml.modelkit.building.export.families import DECODER
 from winml.modelkit.core.config import InputSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
@@ -13,6 +14,8 @@ from winml.modelkit.core.values import AtLeast, Names, key
 
 IMAGE_WORDS = "an image takes"
 """How the note begins on words of a text that stand for an image."""
+NO_CACHE = "without a cache of keys and values"
+"""How the note begins on a decoder that computes its whole text again for every token."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +28,8 @@ class DerivedPart:
     """Sizes of open axes in the sample that PyTorch accepted."""
     fixed_sizes: Mapping[str, Annotated[int, AtLeast(1)]]
     """Sizes of open axes where a device needs fixed shapes, which PyTorch accepted."""
+    notes: Names = ()
+    """What is to be said of this part alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,9 +45,17 @@ class InputDerivation:
 
     @property
     def exported_parts(self) -> tuple[str, ...]:
-        """What the model is exported as for its task: its parts where it has some; two encoders also together."""
-        names = tuple(part.part for part in self.parts)
+        """What the model is exported as for its task: its parts where it has some; two encoders also together.
+
+        A decoder with its cache is for a device that takes open shapes, which `has_decoder` is asked for.
+        """
+        names = tuple(part.part for part in self.parts if part.part != DECODER)
         return names if len(names) == 1 or "image" in names else names[1:]
+
+    @property
+    def has_decoder(self) -> bool:
+        """Whether the model can be exported as one graph with a cache."""
+        return any(part.part == DECODER for part in self.parts)
 
     def find_part(self, name: str) -> DerivedPart:
         for part in self.parts:

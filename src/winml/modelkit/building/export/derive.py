@@ -13,15 +13,15 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from winml.modelkit.building.export import resolve, samples, signature
 from winml.modelkit.building.export.candidates import Facts, find_alternatives
-from winml.modelkit.building.export.derivation import IMAGE_WORDS, DerivedPart, InputDerivation
-from winml.modelkit.building.export.families import WHOLE
+from winml.modelkit.building.export.derivation import IMAGE_WORDS, NO_CACHE, DerivedPart, InputDerivation
+from winml.modelkit.building.export.families import DECODER, WHOLE
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.export.forward import list_tensors
 from winml.modelkit.building.export.loading import library, load, make_untrained
@@ -32,6 +32,9 @@ from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.placeholders import Placeholders
 from winml.modelkit.data.processor import read_object
+
+if TYPE_CHECKING:  # it imports torch
+    from winml.modelkit.building.export.caches import LayerCache
 
 _ALWAYS = (
     "input_ids", "attention_mask", "token_type_ids", "bbox", "decoder_input_ids", "pixel_values", "pixel_values_videos",
@@ -134,8 +137,8 @@ class _Search:
                 if not self._repeats(part, found):
                     raise RequestError(f"{self.name} draws random numbers that nothing can stand for", hint=_BY_HAND)
         fixed = self._find_fixed_sizes(part, found)
-        whole = DerivedPart(part=WHOLE, inputs=found.inputs, sizes=found.sizes, fixed_sizes=fixed)
-        split, notes = self._split(found, fixed)
+        split, notes, missing = self._split(found, fixed)
+        whole = DerivedPart(part=WHOLE, inputs=found.inputs, sizes=found.sizes, fixed_sizes=fixed, notes=missing)
         parts = [replace(one, fixed_sizes={**_used(one.inputs, fixed), **one.fixed_sizes}) for one in split]
         return InputDerivation(
             class_name=self.name,
@@ -335,11 +338,60 @@ class _Search:
 
     # Parts
 
-    def _split(self, found: _Found, fixed: Mapping[str, int]) -> tuple[list[DerivedPart], list[str]]:
-        """The parts that a model is exported as besides the whole, and why there are none."""
-        names = {entry.name for entry in found.inputs}
+    def _split(self, found: _Found, fixed: Mapping[str, int]) -> tuple[list[DerivedPart], list[str], tuple[str, ...]]:
+        """The parts of a model besides the whole, why there are none, and what the whole does without."""
         if self.task == "text-generation":
-            return [], ["it is exported whole, without a cache of keys and values"]
+            return self._split_decoder(found)
+        return *self._split_sides(found, fixed), ()
+
+    def _split_decoder(self, found: _Found) -> tuple[list[DerivedPart], list[str], tuple[str, ...]]:
+        """The decoder with its cache in one graph, for a class whose cache is keys and values."""
+        import torch
+
+        from winml.modelkit.building.export import caches
+        from winml.modelkit.building.export.parts import WithPast
+
+        words = next((entry for entry in found.inputs if entry.name == "input_ids"), None)
+        if words is None or not {entry.name for entry in found.inputs} <= {"input_ids", "attention_mask"}:
+            others = ", ".join(
+                entry.name for entry in found.inputs if entry.name not in ("input_ids", "attention_mask")
+            )
+            return [], [], (f"{NO_CACHE}: it reads {others or 'no tokens'} with every step",)
+        ids = np.random.default_rng(0).integers(int(words.low), int(words.high), (2, sum(caches.CHUNKS)), endpoint=True)
+        try:
+            layers = caches.find_cache(
+                self.model, torch.from_numpy(ids), caches.count_dropped(self.model, self.folder.config)
+            )
+            decoder = self._describe_decoder(words, layers)
+            run_part(WithPast(self.model), decoder.inputs, decoder.sizes)
+        except (caches.OtherCache, _Refused) as error:
+            return [], [], (f"{NO_CACHE}: {error}",)
+        return [decoder], [], (f"{NO_CACHE}; the part `{DECODER}` has one (`--part {DECODER}`)",)
+
+    def _describe_decoder(self, words: InputSection, layers: tuple[LayerCache, ...]) -> DerivedPart:
+        from winml.modelkit.building.export import caches
+
+        inputs = [
+            replace(words, shape=("batch", "decoder_sequence"), placeholders=None),
+            InputSection("attention_mask", "int64", ("batch", "total"), 0, 1, "padding"),
+        ]
+        if caches.takes_positions(self.model):
+            inputs.append(InputSection("position_ids", "int64", ("batch", "decoder_sequence"), 0, 0, "positions"))
+        for number, layer in enumerate(layers):
+            for kind, (heads, size) in (("key", layer.key), ("value", layer.value)):
+                name = f"past_key_values.{number}.{kind}"
+                inputs.append(InputSection(name, "float32", ("batch", heads, "past", size)))
+        sizes = {axis: signature.SIZES[axis] for axis in ("batch", "decoder_sequence", "total", "past")}
+        note = f"its cache was derived: {caches.describe_cache(layers)}; a text in pieces gives the logits of the whole"
+        window = caches.find_window(self.model)
+        windows = (
+            () if window is None else (f"layers that look back {window} tokens keep the whole text; a mask hides it",)
+        )
+        return DerivedPart(part=DECODER, inputs=tuple(inputs), sizes=sizes, fixed_sizes={}, notes=(note, *windows))
+
+    def _split_sides(self, found: _Found, fixed: Mapping[str, int]) -> tuple[list[DerivedPart], list[str]]:
+        """The encoder and decoder of a pair, or the two encoders of a dual one, and why there are none."""
+        names = {entry.name for entry in found.inputs}
         pair = getattr(self.model.config, "is_encoder_decoder", False) and "decoder_input_ids" in names
         if pair and self.task in _GENERATING and hasattr(self.model, "get_encoder") and self.model.can_generate():
             try:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from winml.modelkit.building.export import families, resolve
 from winml.modelkit.building.export.derivation import InputDerivation
-from winml.modelkit.building.export.families import WHOLE
+from winml.modelkit.building.export.families import DECODER, WHOLE
 from winml.modelkit.building.export.folder import ModelFolder, Weights
 from winml.modelkit.building.export.resolve import ExportOptions
 from winml.modelkit.core.config import InputSection
@@ -89,13 +89,16 @@ def describe(
             known = folder.require_family()
             others = tuple(other for other in families.tasks_of(known) if other != task)
             found = replace(found, tasks=(task, *others))
-        parts = [_part(folder, part, derived) for part in resolve.parts_of(folder, options, derived)]
+        names = resolve.parts_of(folder, options, derived)
+        if derived is not None and derived.has_decoder:
+            names = (*names, DECODER)
+        parts = [_part(folder, part, derived) for part in names]
         whole = _part(folder, WHOLE, derived)
     except ModelkitError as error:
         return replace(found, reason=error.message, hint=error.hint)
     return replace(
         found,
-        derived=() if derived is None else derived.notes,
+        derived=() if derived is None else (*derived.notes, *derived.find_part(names[-1]).notes),
         inputs=whole.inputs,
         parts=tuple(part for part in parts if part.part != WHOLE),
     )

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
 
+from winml.modelkit.building.export.caches import takes_positions
 from winml.modelkit.building.export.families import DECODER, WHOLE, Shape
 from winml.modelkit.building.export.samples import Arrays
 from winml.modelkit.core.config import ExportSection
@@ -83,7 +84,7 @@ class WithPast(Part):
         for layer in range(len(past) // 2):
             cache.update(past[f"past_key_values.{layer}.key"], past[f"past_key_values.{layer}.value"], layer)
         positions = {name: value for name, value in others.items() if name == "position_ids"}
-        if not positions:  # those that follow the cache
+        if not positions and takes_positions(self.model):  # those that follow the cache
             start = past["past_key_values.0.key"].shape[2]
             positions["position_ids"] = torch.arange(start, start + input_ids.shape[1])[None].expand(input_ids.shape)
         output = self.model(

@@ -112,7 +112,7 @@ def resolve(
         opset=opset,
         inputs=inputs,
         sizes=sizes,
-        derived=() if derived is None else derived.notes,
+        derived=() if derived is None else (*derived.notes, *derived.find_part(part).notes),
         fixed_sizes=tried,
         mean_noise=derived is not None and derived.mean_noise,
         fall_back=options.exporter is None and options.dynamic_axes is None,

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from winml.modelkit.building.events import ExportStep
 from winml.modelkit.building.export import attempts, genai, resolve, samples
 from winml.modelkit.building.export.decoder_folder import describe_decoder
+from winml.modelkit.building.export.derivation import NO_CACHE
 from winml.modelkit.building.export.families import DECODER, WHOLE
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.export.loading import library, load
@@ -125,7 +126,7 @@ class _Export:
             seconds=ExportSeconds(export=exported, verify=time.monotonic() - started - exported),
             parity=parity,
             notes=(
-                *section.derived,
+                *(note for note in section.derived if not note.startswith(NO_CACHE)),
                 *self._attention_note(),
                 # What an attempt left out by itself is in its warning.
                 *(f"{architecture} takes no `{e.name}`" for e in wanted.inputs if e.name in left_out),
@@ -133,6 +134,7 @@ class _Export:
             warnings=(
                 *fallbacks,
                 *warnings,
+                *(f"built whole, {note}" for note in section.derived if note.startswith(NO_CACHE)),
                 *(() if section.verify else ("outputs were not compared with PyTorch: `--no-parity`",)),
             ),
         )

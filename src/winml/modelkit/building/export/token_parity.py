@@ -115,3 +115,10 @@ def _require_tie(reference: Any, text: Ids, *, made: int, wanted: int) -> None:
             f"larger by {gap:.2g} of the largest; {TIE:g} is allowed",
             hint="try another `--exporter`; `--no-parity` exports without comparing",
         )
+    if gap < -TIE:
+        # Such as a cache that forgets what the mask of the class would still show.
+        raise CheckFailed(
+            f"after {len(text)} tokens PyTorch's `generate` has {wanted}, but without a cache PyTorch finds {made} "
+            f"likelier, by {-gap:.2g} of the largest logit: what its cache holds is not all of the text",
+            hint="`--no-verify` exports it with a cache of the whole text, without comparing",
+        )

@@ -79,7 +79,7 @@ _AT_LEAST_1 = click.IntRange(min=1)
     "task_options",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Setting of the task: threshold, scores, over, alphabet, blank, stride, stop.",
+    help="Setting of the task: threshold, scores, over, alphabet, blank, stride, stop, chat.",
 )
 @click.option(
     "--state",
@@ -88,12 +88,16 @@ _AT_LEAST_1 = click.IntRange(min=1)
     help="Input that takes over an output of the step before; a sample is a sequence (default: found by name).",
 )
 @click.option(
-    "--new-tokens", type=_AT_LEAST_1, metavar="N", help="Tokens to generate for a prompt, at most (default: 64)."
+    "--new-tokens",
+    type=_AT_LEAST_1,
+    metavar="N",
+    help="Tokens to generate for a prompt, at most (default: 64, or half of a shorter context).",
 )
 @click.option(
     "--runtime",
     type=click.Choice(["genai", "onnxruntime"]),
-    help="Program that runs a folder that generates text (default: onnxruntime-genai where it is installed).",
+    help="Program that runs a folder that generates text (default: what the build names, else onnxruntime-genai where "
+    "it is installed and has the EP, else winml's own loop).",
 )
 @click.option(
     "--metric",

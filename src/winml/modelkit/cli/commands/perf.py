@@ -57,11 +57,18 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
 @model_options
 @target_options
 @click.option(
-    "--iterations", type=_AT_LEAST_1, metavar="N", help="Timed runs per session (default 100; 3 on a simulator)."
+    "--iterations",
+    type=_AT_LEAST_1,
+    metavar="N",
+    help="Timed runs per session (default 100; 3 on a simulator); timed texts of each length where text is generated "
+    "(default 3).",
 )
 @click.option("--duration", type=_SECONDS, metavar="S", help="Timed seconds per session, instead of a count.")
 @click.option(
-    "--warmup", type=click.IntRange(min=0), metavar="N", help="Untimed runs first (default 10; 1 on a simulator)."
+    "--warmup",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Untimed runs first (default 10; 1 on a simulator), or untimed texts of each length (default 1).",
 )
 @click.option(
     "--sessions", type=_AT_LEAST_1, metavar="N", help="Fresh processes to measure in (default 3; 1 on a simulator)."
@@ -77,19 +84,28 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
 @click.option(
     "--prompt-tokens",
     metavar="N,...",
-    help="Lengths of the prompts, for a folder that generates text (default 32,256, or what its context holds).",
+    help="How many tokens prompts have, each length timed apart; for a folder that generates text. Tokens are drawn at "
+    "random (default 32,256, shortened to the context).",
 )
-@click.option("--new-tokens", type=_AT_LEAST_1, metavar="N", help="Tokens after each prompt (default 64).")
+@click.option(
+    "--new-tokens",
+    type=_AT_LEAST_1,
+    metavar="N",
+    help="Tokens to generate after each prompt, whether or not an end token comes (default 64, or half of a shorter "
+    "context).",
+)
 @click.option(
     "--runtime",
     type=click.Choice(["genai", "onnxruntime"], case_sensitive=False),
-    help="Program that generates (default: onnxruntime-genai where it is installed and has the EP, else winml's loop).",
+    help="Program that generates: onnxruntime-genai, or winml's own loop over onnxruntime (default: what the build "
+    "names, else genai where it is installed and has the EP, else onnxruntime).",
 )
 @timeout_option("Time limit per session in seconds (default 600).")
 @click.option(
     "--op-tracing",
     type=click.Choice(["basic", "detail"], case_sensitive=False),
-    help="Measure every operator, in one session; 1 timed run unless --iterations is given.",
+    help="Measure every operator, in one session; 1 timed run unless --iterations is given. Where text is generated, "
+    "the prompt and a step apart, by winml's loop.",
 )
 @click.option("--top-k", type=_AT_LEAST_1, default=5, show_default=True, metavar="N", help="Operators to show.")
 @click.option(

@@ -10,6 +10,9 @@ from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.values import read
 
+OTHER_VOCABULARY = (
+    "compare builds of one model; models of different vocabularies are judged each alone, by `bits_per_byte`"
+)
 GENERATED = "generated"
 """The series of generated tokens."""
 
@@ -45,6 +48,12 @@ def diverge(args: dict[str, Any], context: object) -> DivergenceReport:
     places, divergence, same = list[float](), list[float | None](), list[float]()
     sides = (saved_logits.read(Path(one), asked.samples) for one in (asked.candidate, asked.reference))
     for (ids, mine), (other_ids, theirs) in zip(*sides, strict=True):
+        if np.array_equal(ids, other_ids) and mine.shape[-1] != theirs.shape[-1]:
+            raise DataError(
+                f"the vocabularies have different sizes ({mine.shape[-1]} tokens, and {theirs.shape[-1]} of the "
+                "reference), so that the next tokens cannot be compared",
+                hint=OTHER_VOCABULARY,
+            )
         if not np.array_equal(ids, other_ids) or mine.shape != theirs.shape:
             raise DataError(
                 "the two models read the texts as different tokens, so that their next tokens cannot be compared",

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from winml.modelkit.core.errors import DataError, RequestError
+from winml.modelkit.data.chat import ChatTemplate
 from winml.modelkit.data.samples import Sample
 from winml.modelkit.evaluation.generation.saved_logits import LogitWriter
 from winml.modelkit.evaluation.generation.scoring import plan_windows, score_tokens, spread_places, take_rows
@@ -138,11 +139,25 @@ class Answers(Protocol):
 class DecoderAnswers:
     """Continues prompts with a decoder."""
 
-    def __init__(self, generator: Generator, texts: TextTokens, *, new_tokens: int, ends: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        generator: Generator,
+        texts: TextTokens,
+        *,
+        new_tokens: int,
+        ends: tuple[int, ...],
+        chat: ChatTemplate | None = None,
+    ) -> None:
+        """`chat` wraps every prompt as the turn of a user."""
         self._generator, self._texts, self._new_tokens, self._ends = generator, texts, new_tokens, ends
+        self._chat = chat
 
     def tokens_of(self, sample: Sample) -> list[int]:
-        ids = self._texts.ids(sample.about["text"], sample.where)
+        prompt = sample.about["text"]
+        if self._chat is None:
+            ids = self._texts.ids(prompt, sample.where)
+        else:  # the template has the special tokens that a tokenizer would put around a text
+            ids = self._texts.ids(self._chat.render(prompt, sample.where), sample.where, special=False)
         most = self._generator.context_length
         if len(ids) + self._new_tokens > most:
             raise DataError(
@@ -206,6 +221,14 @@ def _text_values(text: str, right: Sequence[str]) -> Mapping[str, Any]:
         "chrf": chrf_record(text, right),
         "bleu": bleu_record(text, right),
     }
+
+
+def read_chat(options: Mapping[str, str]) -> bool:
+    """Whether prompts are wrapped by the chat template of the tokenizer."""
+    given = options.get("chat", "false").lower()
+    if given not in ("true", "false"):
+        raise RequestError(f"`chat` must be `true` or `false` but got `{given}`")
+    return given == "true"
 
 
 def read_stride(options: Mapping[str, str], window: int) -> int:

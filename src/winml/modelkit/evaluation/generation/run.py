@@ -19,6 +19,7 @@ from winml.modelkit.core.errors import DataError, RequestError, SessionError
 from winml.modelkit.core.generation import is_decoder_folder, read_decoder_folder
 from winml.modelkit.core.placement import Placement
 from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.data.chat import ChatTemplate, has_chat_template
 from winml.modelkit.data.dataset import Dataset, list_columns, open_dataset
 from winml.modelkit.data.row_plans import LABELS
 from winml.modelkit.data.samples import Sample
@@ -33,6 +34,7 @@ from winml.modelkit.evaluation.generation.judges import (
     DecoderAnswers,
     Judge,
     PassageJudge,
+    read_chat,
     read_stride,
 )
 from winml.modelkit.evaluation.generation.saved_logits import OUTPUT, LogitWriter, rows_of_text
@@ -125,18 +127,32 @@ def _open_decoder(asked: RunArguments, folder: Path, task: Task, stack: ExitStac
     notes = tuple(f"`{name}` of genai_config.json is not used" for name in described.ignored)
     arm = asked.arm
     if task.name == tasks.GENERATION:
-        chosen = choose_runtime(arm.target, asked.runtime, section=arm.session, strict_ep=arm.strict_ep)
+        chosen = choose_runtime(
+            arm.target,
+            asked.runtime,
+            folder=described,
+            saved=arm.session.runtime,
+            section=arm.session,
+            strict_ep=arm.strict_ep,
+        )
         new_tokens = asked.new_tokens or min(NEW_TOKENS, max(described.context_length // 2, 1))
         generator = open_generator(
             folder,
             target=arm.target,
             section=arm.session,
-            runtime=asked.runtime,
+            runtime=chosen.name,
             distribution=arm.distribution,
             strict_ep=arm.strict_ep,
         )
         stack.callback(generator.close)
-        answers = DecoderAnswers(generator, texts, new_tokens=new_tokens, ends=described.end_tokens)
+        notes += generator.notes
+        tokenizer = Path(section.processor or folder)
+        chat = ChatTemplate(tokenizer) if read_chat(asked.task_options) else None
+        if chat is not None:
+            notes += ("prompts are wrapped by the chat template of the tokenizer",)
+        elif has_chat_template(tokenizer):
+            notes += ("prompts are given as they are; `--task-option chat=true` wraps them by the chat template",)
+        answers = DecoderAnswers(generator, texts, new_tokens=new_tokens, ends=described.end_tokens, chat=chat)
         judge = AnswerJudge(answers, texts, ends=described.end_tokens, stop=asked.task_options.get("stop"))
         facts = _facts(generator, chosen.reason, new_tokens=new_tokens)
         return _Running(judge, dataset, facts, _sessions(generator), notes)

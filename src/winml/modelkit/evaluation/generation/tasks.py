@@ -57,7 +57,7 @@ TASKS: dict[str, Task] = {
         comparison=_TOKENS,
         scorer=_no_scorer,
         form="prompt",
-        options=("stop",),
+        options=("stop", "chat"),
         generates=True,
     ),
     CHOICE: Task(

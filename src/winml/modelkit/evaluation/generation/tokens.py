@@ -23,10 +23,10 @@ class TextTokens:
         self._tokenizer.no_padding()
         self._vocabulary = vocabulary
 
-    def encode(self, text: str, where: str) -> Any:
-        """What the tokenizer makes of a text, with the special tokens that it puts around it."""
+    def encode(self, text: str, where: str, *, special: bool = True) -> Any:
+        """What the tokenizer makes of a text, with the special tokens that it puts around it unless it has its own."""
         try:
-            made = self._tokenizer.encode(text)
+            made = self._tokenizer.encode(text, add_special_tokens=special)
         except Exception as error:  # the tokenizer raises nothing narrower
             raise DataError(f"{where} cannot be tokenized: {error}") from error
         largest = max(made.ids, default=0)
@@ -38,8 +38,8 @@ class TextTokens:
             )
         return made
 
-    def ids(self, text: str, where: str) -> Ids:
-        found: Ids = np.asarray(self.encode(text, where).ids, np.int64)
+    def ids(self, text: str, where: str, *, special: bool = True) -> Ids:
+        found: Ids = np.asarray(self.encode(text, where, special=special).ids, np.int64)
         if not found.size:
             raise DataError(f"the tokenizer makes no token of {where}")
         return found

@@ -6,10 +6,12 @@ or an option.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +28,13 @@ from winml.modelkit.core.generation import (
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.session.generation.generator import Ids, check_prompt
-from winml.modelkit.session.generation.runtimes import EPS, unknown_settings
-from winml.modelkit.worker.scratch import ScratchFolder
+from winml.modelkit.session.generation.graph_fit import check_graph
+from winml.modelkit.session.generation.runtimes import EPS, unknown_cache, unknown_settings
+from winml.modelkit.worker.scratch import ScratchFolder, sweep
 
+_PREFIX = "winml-genai-"
+_COPIES = sys.platform == "win32"
+"""Whether a file of another volume has to be copied: symbolic links need a right that users do not have there."""
 _OTHER = "`--runtime onnxruntime` runs it in the loop of winml"
 
 
@@ -45,7 +51,13 @@ class GenaiGenerator:
         if other:
             raise RequestError(f"onnxruntime-genai does not take {other} of a session", hint=_OTHER)
         self.description = read_decoder_folder(Path(folder))
+        cache = unknown_cache(self.description)
+        if cache:
+            raise RequestError(f"onnxruntime-genai does not take {cache}", hint=_OTHER)
+        check_graph(self.description)
         self._library = load_library()
+        self.notes: tuple[str, ...] = ()
+        """What is to be said of how it was opened."""
         self._model = self._open(section or SessionSection())
         self._generator: Any = None
 
@@ -60,12 +72,18 @@ class GenaiGenerator:
 
     def _open(self, section: SessionSection) -> Any:
         described = self.description
-        with ScratchFolder("winml-genai-") as scratch:
+        with _make_scratch(described.folder) as scratch:
             model = scratch / described.file
             model.parent.mkdir(parents=True, exist_ok=True)
+            copied = 0
             for path in described.model.parent.iterdir():  # external weights lie beside the model
-                if path.is_file() and path.name != GENAI_CONFIG:
-                    _link(path, model.parent / path.name)
+                if path.is_file() and path.name != GENAI_CONFIG and not _link(path, model.parent / path.name):
+                    copied += path.stat().st_size
+            if copied:
+                self.notes = (
+                    f"{copied / 2**20:.1f} MiB were copied to `{scratch.parent}` to open the model: it is on another "
+                    "volume, and files beside it cannot be written",
+                )
             config = make_genai_config(described, file=described.file, session=_session_options(section))
             # When a text has ended is decided by the caller. Its own least length would hide the end token instead, and
             # another one would be the likeliest.
@@ -75,7 +93,7 @@ class GenaiGenerator:
                 return self._library.Model(self._library.Config(str(scratch)))
             except Exception as error:
                 raise SessionError(
-                    f"onnxruntime-genai cannot open `{self.description.model}`: {str(error)[:400]}",
+                    f"onnxruntime-genai cannot open `{self.description.model}`: {_say(error)}",
                     hint=_OTHER,
                 ) from error
 
@@ -107,9 +125,7 @@ class GenaiGenerator:
         return tokens
 
     def _explain(self, error: Exception) -> SessionError:
-        return SessionError(
-            f"onnxruntime-genai cannot run `{self.description.model}`: {str(error).strip()[:400]}", hint=_OTHER
-        )
+        return SessionError(f"onnxruntime-genai cannot run `{self.description.model}`: {_say(error)}", hint=_OTHER)
 
     def close(self) -> None:
         self._generator = self._model = None
@@ -121,15 +137,35 @@ class GenaiGenerator:
         self.close()
 
 
-def _link(path: Path, to: Path) -> None:
-    """The file under another name; without a copy where possible, because weights are large."""
+def _say(error: Exception) -> str:
+    """What the library says, in one line."""
+    return " ".join(str(error).split())[:400]
+
+
+def _make_scratch(folder: Path) -> ScratchFolder:
+    """A temporary folder; beside the decoder where files would have to be copied to the usual one."""
+    if _COPIES and not _is_same_volume(folder, Path(tempfile.gettempdir())):
+        sweep(folder.absolute().parent)  # what a killed process left there
+        with contextlib.suppress(OSError):  # it cannot be written: the usual one, with a note
+            return ScratchFolder(_PREFIX, within=folder.absolute().parent)
+    return ScratchFolder(_PREFIX)
+
+
+def _is_same_volume(one: Path, other: Path) -> bool:
+    return one.stat().st_dev == other.stat().st_dev
+
+
+def _link(path: Path, to: Path) -> bool:
+    """Give a file another name; whether that was possible without a copy, as weights are large."""
     try:
         os.link(path.resolve(), to)
     except OSError:  # another file system
-        if sys.platform == "win32":
-            shutil.copyfile(path, to)
-        else:
+        if sys.platform != "win32" and not _COPIES:
             to.symlink_to(path.resolve())
+            return True
+        shutil.copyfile(path, to)
+        return False
+    return True
 
 
 def _session_options(section: SessionSection) -> dict[str, Any]:

@@ -105,6 +105,7 @@ def measure(args: dict[str, Any], context: object) -> GenerationReport:
                 asked.decoder.ep, None if ours is None else distribution_version(ours.session.package)
             ),
             op_traces=traces,
+            notes=generator.notes,
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from winml.modelkit.core.generation import read_decoder_folder
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.session.generation.genai_loop import GenaiGenerator
@@ -21,7 +22,8 @@ def open_generator(
     strict_ep: bool = False,
 ) -> GenaiGenerator | OrtGenerator:
     """A decoder folder, ready to run on a target; the last two are for our own loop, as a session takes them."""
-    chosen = choose_runtime(target, runtime, section=section, strict_ep=strict_ep)
+    described = read_decoder_folder(Path(folder))
+    chosen = choose_runtime(target, runtime, folder=described, section=section, strict_ep=strict_ep)
     if chosen.name == "genai":
         return GenaiGenerator(folder, target=target, section=section)
     return OrtGenerator(folder, target=target, section=section, distribution=distribution, strict_ep=strict_ep)

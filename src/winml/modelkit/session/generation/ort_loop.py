@@ -21,6 +21,7 @@ from winml.modelkit.core.target import Target
 from winml.modelkit.graph.inputs import InputSpec
 from winml.modelkit.graph.outline import outline
 from winml.modelkit.session.generation.generator import Ids, Logits, check_prompt
+from winml.modelkit.session.generation.graph_fit import check_shapes
 from winml.modelkit.session.session import WinMLSession
 
 
@@ -45,8 +46,18 @@ class OrtGenerator:
         )
         self.inputs = {spec.name: spec for spec in self.session.inputs}
         outputs = {spec.name: spec for spec in self.session.outputs}
-        self.pairs = _find_pairs(self.description, self.inputs, outputs)
+        try:
+            check_shapes(self.description, _shapes(self.inputs), _shapes(outputs))
+        except ModelFileError:
+            self.session.close()
+            raise
+        self.pairs = self.description.past_pairs()
         self._run: _Run | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said of how it was opened."""
+        return ()
 
     @property
     def runtime(self) -> str:
@@ -284,23 +295,5 @@ def _take_likeliest(logits: Logits, tokens: Ids) -> None:
     wide.argmax(axis=-1, out=tokens)
 
 
-def _find_pairs(
-    folder: DecoderFolder, inputs: dict[str, InputSpec], outputs: dict[str, InputSpec]
-) -> list[tuple[str, str]]:
-    """The cache of the graph; an error where it is not the one that the folder describes."""
-    pairs = folder.past_pairs()
-    for name, where, known in [
-        *(("logits", "output", outputs),),
-        *(("input_ids", "input", inputs),),
-        *((past, "input", inputs) for past, _ in pairs),
-        *((present, "output", outputs) for _, present in pairs),
-    ]:
-        if name not in known:
-            raise ModelFileError(
-                f"`{folder.model}` has no {where} `{name}`, which its genai_config.json names",
-                hint="a decoder without a past cannot continue a text step by step; build the model again",
-            )
-    others = sorted(set(inputs) - {"input_ids", "attention_mask", "position_ids", *(past for past, _ in pairs)})
-    if others:
-        raise ModelFileError(f"`{folder.model}` takes `{others[0]}`, which a loop over tokens does not have")
-    return pairs
+def _shapes(specs: dict[str, InputSpec]) -> dict[str, tuple[int | str | None, ...]]:
+    return {name: spec.shape for name, spec in specs.items()}

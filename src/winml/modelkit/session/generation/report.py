@@ -88,3 +88,5 @@ class GenerationReport:
     provider_options: Mapping[str, str]
     environment: Environment
     op_traces: Mapping[Phase, OpTraceResult] | None = None
+    notes: tuple[str, ...] = ()
+    """What is to be said of how the model was opened."""
