@@ -102,6 +102,7 @@ LONG = (
     "perf",
     "compare",
     "eval",
+    "debug",
     "matrix run",
     "autoconfig --sample --target cpu --objective",
     "export",

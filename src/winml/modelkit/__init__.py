@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from winml.modelkit import sample as sample
     from winml.modelkit.api.measurements import compare as compare
+    from winml.modelkit.api.measurements import debug as debug
     from winml.modelkit.api.measurements import evaluate as evaluate
     from winml.modelkit.api.measurements import perf as perf
     from winml.modelkit.api.measurements import perf_generation as perf_generation
@@ -92,6 +93,7 @@ _FROM = {
     "compare": "api.measurements",
     "compile": "api.models",
     "compile_multiple_onnx": "building.compile.command",
+    "debug": "api.measurements",
     "evaluate": "api.measurements",
     "export": "api.models",
     "inspect": "api.models",

@@ -206,6 +206,17 @@ class EvalProgress(LineProgress):
                 self.begin("comparing the outputs of both")
 
 
+class DebugProgress(LineProgress):
+    """The step of a search for layers that lose accuracy."""
+
+    def show(self, event: Any) -> None:
+        from winml.modelkit.accuracy.events import DebugStep
+
+        if isinstance(event, DebugStep):
+            self.begin(event.what, total=event.total)
+            self.step(event.what, done=event.done, total=event.total)
+
+
 class FeedProgress(LineProgress):
     """The file being transferred and how much of it is done."""
 
