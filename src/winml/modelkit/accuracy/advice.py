@@ -27,10 +27,10 @@ def summarize(
             f"{names}: right by itself, wrong with its neighbours on {target}: while its value is an output of the "
             f"model the outputs are at {describe(fused.after)} instead of {describe(fused.before)}"
         )
-    for row in [row for row in layers if row.unexplained_db is not None and row.accumulated is not None][:MOST]:
-        own = "not measured" if row.own is None else describe(row.own)
+    for row in [row for row in layers if row.unexplained_db is not None][:MOST]:
+        own, within = ("not measured" if one is None else describe(one) for one in (row.own, row.accumulated))
         yield (
-            f"{row.label} ({_ops(row)}) goes wrong within the model only: {describe(row.accumulated)} on {target}, "
+            f"{row.label} ({_ops(row)}) goes wrong within the model only: {within} on {target}, "
             f"{row.unexplained_db:.0f} dB more than it makes by itself ({own}) and reads: the EP computes it wrongly "
             "together with its neighbours"
         )

@@ -423,6 +423,8 @@ class _Debugging:
 
     def row(self, index: int, judged: Judged, unexplained_db: float | None) -> LayerNoise:
         found = judged.layers[index]
+        state: State
+        reason: str | None
         state, reason = self.failed.get(index, ("measured", None))
         if state == "measured" and (not found.comparable or found.own is None):
             state, reason = "not comparable", "its value has another shape or type than the reference's"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from winml.modelkit.core.dataclass import dataclass
+from winml.modelkit.core.events import Event
 
 
 @dataclass(frozen=True)
-class DebugStep:
+class DebugStep(Event):
     """A step begins: `what` is done, after `done` of `total` steps."""
 
     what: str

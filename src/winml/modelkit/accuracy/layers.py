@@ -17,7 +17,7 @@ from winml.modelkit.graph import walk
 
 Array = npt.NDArray[Any]
 
-_LIMITS = {
+_LIMITS: dict[int, tuple[int, int]] = {
     TensorProto.UINT8: (0, 255), TensorProto.INT8: (-128, 127), TensorProto.UINT16: (0, 65535),
     TensorProto.INT16: (-32768, 32767), TensorProto.UINT4: (0, 15), TensorProto.INT4: (-8, 7),
 }  # fmt: skip
@@ -159,8 +159,9 @@ class _Joined:
             return name
         copy = self.model.graph.initializer.add()
         copy.CopyFrom(tensor)
-        copy.name = f"L{index}/{name}"
-        return copy.name
+        made = f"L{index}/{name}"
+        copy.name = made
+        return made
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,7 @@ class Pair:
         else:
             scale, zero = scale.reshape(()), zero.reshape(())
         steps = np.clip(np.rint(value.astype(np.float32) / scale) + zero, self.least, self.most)
-        return ((steps - zero) * scale).astype(value.dtype)
+        return np.asarray((steps - zero) * scale, value.dtype)
 
 
 def input_pairs(candidate: Graph, layer: Layer) -> dict[str, Pair]:
