@@ -111,6 +111,7 @@ def command(model: str | None, output: str | None, overwrite: bool, as_json: boo
         return
     _show(result, given["layers"])
     result_file.say_wrote()
+    result_file.say_report()
 
 
 def _show(result: DebugResult, layers: int) -> None:
