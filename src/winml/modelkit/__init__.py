@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from winml.modelkit.api.models import inspect as inspect
     from winml.modelkit.api.models import optimize as optimize
     from winml.modelkit.api.models import quantize as quantize
+    from winml.modelkit.api.models import quantize_within as quantize_within
     from winml.modelkit.api.reports import report as report
     from winml.modelkit.api.searches import autoconfig as autoconfig
     from winml.modelkit.api.searches import matrix as matrix
@@ -102,6 +103,7 @@ _FROM = {
     "perf": "api.measurements",
     "perf_generation": "api.measurements",
     "quantize": "api.models",
+    "quantize_within": "api.models",
     "report": "api.reports",
     "sys": "api.searches",
     "trace_diff": "api.measurements",

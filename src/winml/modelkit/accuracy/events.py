@@ -13,3 +13,11 @@ class DebugStep(Event):
     what: str
     done: int
     total: int
+
+
+@dataclass(frozen=True)
+class MendAttempt(Event):
+    """An attempt begins, with some layers in float."""
+
+    number: int
+    kept: int

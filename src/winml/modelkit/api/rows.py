@@ -9,6 +9,7 @@ from winml.modelkit.core.measurement import NS_PER_MS
 from winml.modelkit.core.values import to_json
 
 if TYPE_CHECKING:
+    from winml.modelkit.accuracy.mend import MendResult
     from winml.modelkit.accuracy.result import DebugResult
     from winml.modelkit.build_matrix.command import PlanResult, RunState
     from winml.modelkit.building.analysis.result import AnalyzeResult
@@ -139,6 +140,21 @@ def _debug(result: DebugResult) -> Iterable[Row]:
         }
 
 
+def _mend(result: MendResult) -> Iterable[Row]:
+    """One row for each attempt."""
+    for attempt in result.attempts:
+        yield {
+            "layers_in_float": attempt.kept,
+            "answer": attempt.answer,
+            "metric": attempt.metric,
+            "value": attempt.value,
+            "drop": attempt.drop,
+            "agreement": attempt.agreement,
+            "bytes": attempt.bytes,
+            "seconds": attempt.seconds,
+        }
+
+
 def _search(result: SearchResult) -> Iterable[Row]:
     """One row for each trial."""
     for trial in result.trials:
@@ -266,6 +282,7 @@ _ROWS: dict[str, Callable[[Any], Iterable[Row]]] = {
     "CompileResult": _compile,
     "DebugResult": _debug,
     "EvalResult": _evaluate,
+    "MendResult": _mend,
     "Inspection": _inspect,
     "OptimizeResult": _optimize,
     "GenerationPerf": _generation,
