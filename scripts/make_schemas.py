@@ -128,6 +128,10 @@ DOCUMENTS: dict[str, Document] = {
     "sessions": Document(
         "Recorded session medians, the input of `winml kb judge`", ("findings.judge:RecordedSessions",)
     ),
+    "quantize-within": Document(
+        "Result of `winml quantize` with a limit of accuracy", ("accuracy.mend:MendResult",), command=True
+    ),
+    "debug": Document("Result of `winml debug`", ("accuracy.result:DebugResult",), command=True),
     "eval": Document("Result of `winml eval`", ("evaluation.result:EvalResult",), command=True),
     "feed": Document(
         "Result of `winml feed`",

@@ -24,6 +24,7 @@ COMMANDS = {
     "compile_multiple_onnx": "compile",
     "evaluate": "eval",
     "matrix": "matrix run",
+    "quantize_within": "quantize",
     "trace_diff": "trace diff",
 }
 """Function -> its command, where it has another name."""

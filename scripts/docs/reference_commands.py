@@ -24,6 +24,7 @@ IN_DEPTH: dict[str, tuple[str, ...]] = {
     "completion": ("first-hour",),
     "config": ("building",),
     "dashboard": ("dashboard",),
+    "debug": ("accuracy",),
     "ep": ("windows",),
     "eval": ("evaluate",),
     "export": ("export",),

@@ -15,8 +15,8 @@ import pytest
 import winml.modelkit as wk
 
 FUNCTIONS = (
-    "analyze", "autoconfig", "build", "build_from_config", "compare", "compile", "evaluate", "export", "inspect",
-    "matrix", "optimize", "perf", "perf_generation", "quantize", "report", "sys", "trace_diff",
+    "analyze", "autoconfig", "build", "build_from_config", "compare", "compile", "debug", "evaluate", "export",
+    "inspect", "matrix", "optimize", "perf", "perf_generation", "quantize", "quantize_within", "report", "sys", "trace_diff",
 )  # fmt: skip
 _LIGHT = """
 import json, sys

@@ -261,13 +261,14 @@ OWN_FIRST_ARGUMENT = {
 }
 """Commands whose first argument is not `-m`, and why."""
 NO_SAMPLE = {
+    "debug": "the sample is not quantized",
     "feed push": "the name of something published",
     "feed list": "the name of something published",
     "feed pull": "the name of something published",
     "feed verify": "the name of something published",
     "kb judge": "a name in the file",
 }
-"""Commands where `-m` is not a model to work on, and why."""
+"""Commands where the sample is of no use or `-m` is not a model to work on, and why."""
 
 
 def test_a_model_is_the_first_argument_or_the_sample_wherever_it_is_an_option() -> None:

@@ -28,6 +28,7 @@ WORDS = {
     "compile": "compile -m a.onnx",
     "compile --output-dir": "compile -m a.onnx -m b.onnx",
     "config": "config --sample",
+    "debug": "debug -m a.onnx --reference b.onnx --data random",
     "eval": "eval --sample",
     "eval --save-outputs": "eval --sample --reference a.onnx",
     "export": "export -m org/name",

@@ -75,6 +75,7 @@ COMMANDS = (
     "perf --sample --target cpu --op-tracing detail --baseline traced_op_trace.json --top-k 10",
     "trace diff traced_op_trace.json traced_op_trace.json",
     "eval --sample --target cpu --samples 40",
+    "debug -m int8.onnx --reference {sample} --data {test} --samples 2 --target cpu",
     "eval -m int8.onnx --reference {sample} --data {test} --task image-classification --samples 40 --max-drop 0.5",
     "compare {sample} int8.onnx --target cpu --max-seconds 2 --no-calibration --normal-priority -o compare.json "
     "--overwrite",
@@ -102,6 +103,7 @@ LONG = (
     "perf",
     "compare",
     "eval",
+    "debug",
     "matrix run",
     "autoconfig --sample --target cpu --objective",
     "export",

@@ -352,6 +352,17 @@ STORIES: tuple[Story, ...] = (
         text_is_slow=True,
     ),
     Story(
+        "debug",
+        (
+            "debug -m int8.onnx --reference conv.onnx --data random --samples 2 --target cpu",
+            "debug -m int8.onnx --reference int8.onnx --data random --target cpu",
+            "debug -m int8.onnx --reference missing.onnx --data random --target cpu",
+            "debug -m int8.onnx --reference conv.onnx --data missing.npz --target cpu",
+            "debug -m int8.onnx --reference conv.onnx --target cpu",
+        ),
+        differs=("sqnr_db", "cosine", "not_finite", "summary"),
+    ),
+    Story(
         "autoconfig",
         (
             f"autoconfig -m conv.onnx {BY_SIZE} --space space.json -o search",

@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from winml.modelkit import sample as sample
     from winml.modelkit.api.measurements import compare as compare
+    from winml.modelkit.api.measurements import debug as debug
     from winml.modelkit.api.measurements import evaluate as evaluate
     from winml.modelkit.api.measurements import perf as perf
     from winml.modelkit.api.measurements import perf_generation as perf_generation
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from winml.modelkit.api.models import inspect as inspect
     from winml.modelkit.api.models import optimize as optimize
     from winml.modelkit.api.models import quantize as quantize
+    from winml.modelkit.api.models import quantize_within as quantize_within
     from winml.modelkit.api.reports import report as report
     from winml.modelkit.api.searches import autoconfig as autoconfig
     from winml.modelkit.api.searches import matrix as matrix
@@ -92,6 +94,7 @@ _FROM = {
     "compare": "api.measurements",
     "compile": "api.models",
     "compile_multiple_onnx": "building.compile.command",
+    "debug": "api.measurements",
     "evaluate": "api.measurements",
     "export": "api.models",
     "inspect": "api.models",
@@ -100,6 +103,7 @@ _FROM = {
     "perf": "api.measurements",
     "perf_generation": "api.measurements",
     "quantize": "api.models",
+    "quantize_within": "api.models",
     "report": "api.reports",
     "sys": "api.searches",
     "trace_diff": "api.measurements",

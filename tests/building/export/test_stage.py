@@ -298,6 +298,6 @@ def test_a_model_that_cannot_fit_is_refused_before_it_is_loaded(tmp_path: Path) 
     folder = ModelFolder(tmp_path)
     with pytest.raises(UnavailableError, match=r"takes 0\.6 GiB of memory, and 0\.5 GiB are free") as refused:
         require_memory(folder, 2**29)
-    assert "--no-verify" in (refused.value.hint or "")
+    assert "--no-parity" in (refused.value.hint or "")
     require_memory(folder, 2**30)
     require_memory(folder, None)

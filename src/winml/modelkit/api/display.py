@@ -20,6 +20,7 @@ from winml.modelkit.render import (
     generation,
     kb,
     matrix,
+    mend,
     optimize,
     perf,
     quantize,
@@ -27,6 +28,7 @@ from winml.modelkit.render import (
     trace,
 )
 from winml.modelkit.render import compile as compiling
+from winml.modelkit.render import debug as debugging
 from winml.modelkit.render import export as exporting
 from winml.modelkit.render import inspect as inspecting
 from winml.modelkit.render import sys as system
@@ -41,12 +43,14 @@ _TEXTS: dict[str, Callable[[Any], str]] = {
     "CompareResult": compare.compare_text,
     "CompileResult": compiling.compile_text,
     "ConfigResult": build.config_text,
+    "DebugResult": debugging.debug_text,
     "EvalResult": evaluate.evaluate_text,
     "ExportResult": exporting.export_text,
     "FolderInspection": inspecting.folder_text,
     "GenerationPerf": generation.generation_text,
     "Inspection": inspecting.inspect_text,
     "KbReport": kb.report_text,
+    "MendResult": mend.mend_text,
     "OptimizeResult": optimize.optimize_text,
     "PerfParts": perf.parts_text,
     "PerfResult": perf.perf_text,

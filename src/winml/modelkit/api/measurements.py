@@ -1,4 +1,4 @@
-"""Functions that measure models: perf, compare, evaluate, trace_diff."""
+"""Functions that measure models: perf, compare, evaluate, debug, trace_diff."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from winml.modelkit.api.arguments import (
     words_of,
 )
 from winml.modelkit.api.call import calling
-from winml.modelkit.api.progress import CompareProgress, EvaluateProgress, PerfProgress
+from winml.modelkit.api.progress import CompareProgress, DebugProgress, EvaluateProgress, PerfProgress
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.events import OnEvent
 
 if TYPE_CHECKING:
+    from winml.modelkit.accuracy.result import DebugResult
     from winml.modelkit.api.arguments import Arrays, DataLike, Dims, EPOptions, ModelLike, PathLike, Shapes, Words
     from winml.modelkit.core.op_trace import OpTraceResult
     from winml.modelkit.evaluation.result import EvalResult
@@ -336,6 +337,53 @@ def evaluate(
             strict_ep=strict_ep,
             dims=sizes_of(dims, shapes),
             save_outputs=check_output(save_outputs),
+            timeout_s=timeout,
+        )
+        return run(request, call.on_event)
+
+
+def debug(
+    model: ModelLike,
+    *,
+    reference: ModelLike,
+    data: DataLike,
+    target: str | None = None,
+    samples: int = 4,
+    columns: Mapping[str, str] | None = None,
+    processor: PathLike | None = None,
+    length: int | None = None,
+    seed: int = 0,
+    dims: Dims | None = None,
+    shapes: Shapes | None = None,
+    ep_options: EPOptions | None = None,
+    trust_options: Words = (),
+    timeout: float | None = None,
+    on_event: OnEvent | None = None,
+    progress: bool | None = None,
+) -> DebugResult:
+    """Find the layers that lose the accuracy of a quantized model, on the target itself.
+
+    `reference` is the model before it was quantized. Layers are ranked by what the noise of each alone does to the
+    outputs of the reference.
+    """
+    at_least(1, samples=samples)
+    more_than_zero(timeout=timeout)
+    with calling(on_event, progress, DebugProgress) as call:
+        from winml.modelkit.accuracy.debug import DebugRequest
+        from winml.modelkit.accuracy.debug import debug as run
+
+        found = call.data(data, samples=samples, columns=columns, processor=processor, length=length, seed=seed)
+        if found is None:
+            raise RequestError("there is no data to run", hint="give it with `data=`")
+        request = DebugRequest(
+            model=call.model(model),
+            reference=call.model(reference),
+            data=found,
+            target=target,
+            samples=samples,
+            dims=sizes_of(dims, shapes),
+            ep_options=options_of(ep_options),
+            trust=trust_of(trust_options),
             timeout_s=timeout,
         )
         return run(request, call.on_event)

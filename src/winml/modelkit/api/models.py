@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from winml.modelkit.api.arguments import (
     at_least,
@@ -21,11 +21,12 @@ from winml.modelkit.api.arguments import (
     words_of,
 )
 from winml.modelkit.api.call import Call, calling
-from winml.modelkit.api.progress import StageProgress
+from winml.modelkit.api.progress import DebugProgress, StageProgress
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.events import OnEvent
 
 if TYPE_CHECKING:
+    from winml.modelkit.accuracy.mend import MendResult
     from winml.modelkit.api.arguments import DataLike, Dims, EPOptions, ModelLike, PathLike, Shapes, Words
     from winml.modelkit.building.analysis.result import AnalyzeResult
     from winml.modelkit.building.build import BuildRequest
@@ -184,6 +185,65 @@ def quantize(
             timeout_s=timeout,
         )
         return run(request, call.on_event)
+
+
+def quantize_within(
+    model: ModelLike,
+    *,
+    output: PathLike,
+    data: DataLike,
+    max_drop: float | None = None,
+    min_agreement: float | None = None,
+    task: str | None = None,
+    metric: str | None = None,
+    judge: Literal["interval", "value"] = "interval",
+    calibration: DataLike | None = None,
+    target: str | None = None,
+    precision: str | None = None,
+    samples: int | None = None,
+    columns: Mapping[str, str] | None = None,
+    processor: PathLike | None = None,
+    dims: Dims | None = None,
+    shapes: Shapes | None = None,
+    section: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    overwrite: bool = False,
+    timeout: float | None = None,
+    on_event: OnEvent | None = None,
+    progress: bool | None = None,
+) -> MendResult:
+    """Quantize as much of a model as holds a limit on the target; layers that lose most stay in float.
+
+    The limit is `max_drop` of a metric or `min_agreement` of outputs, on `data`. `CheckFailed` is raised when nothing
+    holds it; `samples`, `columns` and `processor` are those of the calibration.
+    """
+    more_than_zero(timeout=timeout)
+    at_least(0, max_drop=max_drop)
+    one_of(("interval", "value"), judge=judge)
+    needs(calibration, "calibration", samples=samples, columns=columns, processor=processor)
+    with calling(on_event, progress, DebugProgress) as call:
+        from winml.modelkit.accuracy.mend import Goal
+        from winml.modelkit.accuracy.mend import quantize_within as run
+        from winml.modelkit.building.quantize.command import QuantizeRequest
+
+        found = call.data(data, seed=seed)
+        if found is None:
+            raise RequestError("there is no data to hold the limit on", hint="give it with `data=`")
+        request = QuantizeRequest(
+            model=call.model(model),
+            output=require_output(output),
+            target=target,
+            precision=precision,
+            changes=_section_changes(section),
+            dims=sizes_of(dims, shapes),
+            data=call.data(
+                calibration, samples=samples, columns=columns, processor=processor, seed=seed, name="calibration"
+            ),
+            overwrite=overwrite,
+            timeout_s=timeout,
+        )
+        goal = Goal(data=found, task=task, metric=metric, max_drop=max_drop, min_agreement=min_agreement, by=judge)
+        return run(request, goal, call.on_event)
 
 
 def _section_changes(section: Mapping[str, Any] | None) -> dict[str, Any]:

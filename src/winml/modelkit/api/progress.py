@@ -252,6 +252,19 @@ class EvaluateProgress(StageProgress):
         return super().say(event)
 
 
+class DebugProgress(StageProgress):
+    """The step of a search for layers that lose accuracy."""
+
+    def say(self, event: Event) -> Step | None:
+        from winml.modelkit.accuracy.events import DebugStep, MendAttempt
+
+        if isinstance(event, MendAttempt):
+            return Step(f"attempt {event.number}, layers in float: {event.kept}")
+        if isinstance(event, DebugStep):
+            return Step(event.what, event.done, event.total)
+        return super().say(event)
+
+
 class SearchProgress(CompareProgress):
     """The trial that runs."""
 

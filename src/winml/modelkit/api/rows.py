@@ -9,6 +9,8 @@ from winml.modelkit.core.measurement import NS_PER_MS
 from winml.modelkit.core.values import to_json
 
 if TYPE_CHECKING:
+    from winml.modelkit.accuracy.mend import MendResult
+    from winml.modelkit.accuracy.result import DebugResult
     from winml.modelkit.build_matrix.command import PlanResult, RunState
     from winml.modelkit.building.analysis.result import AnalyzeResult
     from winml.modelkit.building.compile.result import CompileResult
@@ -121,6 +123,36 @@ def _evaluate(result: EvalResult) -> Iterable[Row]:
     for name, found in (result.comparison or {}).items():
         low, high = _ends(found.interval)
         yield {"metric": name, "value": found.value, "low": low, "high": high, "samples": found.n}
+
+
+def _debug(result: DebugResult) -> Iterable[Row]:
+    """One row for each layer, the one that loses most first."""
+    for layer in result.layers:
+        yield {
+            "layer": layer.label,
+            "operators": " + ".join(layer.operators),
+            "state": layer.state,
+            "outputs_db": None if layer.effect is None else layer.effect.sqnr_db,
+            "own_db": None if layer.own is None else layer.own.sqnr_db,
+            "own_db_on_cpu": None if layer.on_cpu is None else layer.on_cpu.sqnr_db,
+            "accumulated_db": None if layer.accumulated is None else layer.accumulated.sqnr_db,
+            "ep": layer.ep,
+        }
+
+
+def _mend(result: MendResult) -> Iterable[Row]:
+    """One row for each attempt."""
+    for attempt in result.attempts:
+        yield {
+            "layers_in_float": attempt.kept,
+            "answer": attempt.answer,
+            "metric": attempt.metric,
+            "value": attempt.value,
+            "drop": attempt.drop,
+            "agreement": attempt.agreement,
+            "bytes": attempt.bytes,
+            "seconds": attempt.seconds,
+        }
 
 
 def _search(result: SearchResult) -> Iterable[Row]:
@@ -248,7 +280,9 @@ _ROWS: dict[str, Callable[[Any], Iterable[Row]]] = {
     "BuildResult": _build,
     "CompareResult": _compare,
     "CompileResult": _compile,
+    "DebugResult": _debug,
     "EvalResult": _evaluate,
+    "MendResult": _mend,
     "Inspection": _inspect,
     "OptimizeResult": _optimize,
     "GenerationPerf": _generation,

@@ -18,13 +18,12 @@ from winml.modelkit.cli.options import (
 from winml.modelkit.cli.spellings import earlier
 from winml.modelkit.ep import precision
 
-calibration_options = stack(
+own_calibration_options = stack(
     click.option(
         "--calibration",
         metavar="FILE|random",
         help="Calibration data: .npz, folder of images, .txt, .csv or .jsonl; `random` inputs cost accuracy.",
     ),
-    earlier("--data", to="calibration", now="--calibration"),
     click.option("--samples", type=click.IntRange(min=1), metavar="N", help="Use N samples of the data."),
     max_sample_option,
     click.option(
@@ -33,6 +32,8 @@ calibration_options = stack(
     click.option("--processor", metavar="DIR", help="Folder of the tokenizer or image processor."),
     seed_option("Random seed."),
 )
+"""For a command where `--data` is something else."""
+calibration_options = stack(own_calibration_options, earlier("--data", to="calibration", now="--calibration"))
 
 export_options = stack(
     click.option("--task", metavar="TASK", help="Task of a Hugging Face model (default: the one it was saved for)."),

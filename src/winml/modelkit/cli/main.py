@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "perf": ("winml.modelkit.cli.commands.perf", "Measure the latency of a model on a target."),
     "compare": ("winml.modelkit.cli.commands.compare", "Test whether a candidate is faster than a base."),
     "eval": ("winml.modelkit.cli.commands.eval", "Measure the accuracy of a model, alone or against a reference."),
+    "debug": ("winml.modelkit.cli.commands.debug", "Find the layers that lose the accuracy of a quantized model."),
     "autoconfig": ("winml.modelkit.cli.commands.autoconfig", "Search for the fastest config that is still accurate."),
     "compile": ("winml.modelkit.cli.commands.compile", "Compile one or more models for an execution provider."),
     "trace": ("winml.modelkit.cli.commands.trace", "Compare operator traces."),
@@ -41,7 +42,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 """Command name -> module that defines it as `command`, and its one-line help."""
 
 JOBS: dict[str, tuple[str, ...]] = {
-    "Inspect and measure": ("inspect", "analyze", "perf", "compare", "eval", "trace", "report", "dashboard"),
+    "Inspect and measure": ("inspect", "analyze", "perf", "compare", "eval", "debug", "trace", "report", "dashboard"),
     "Build": ("init", "build", "config", "export", "optimize", "quantize", "compile"),
     "Search": ("autoconfig", "kb"),
     "Publish": ("matrix", "feed"),

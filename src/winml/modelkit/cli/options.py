@@ -168,7 +168,7 @@ def _keep_revision(context: click.Context, parameter: click.Parameter, value: st
 
 sample_option = click.option("--sample", is_flag=True, help="Use the digits classifier that ships with winml.")
 
-model_options = stack(
+own_model_options = stack(
     click.argument("first_argument", cls=FirstArgument, metavar="[MODEL]", option="-m", to="model"),
     click.option(
         "-m",
@@ -185,8 +185,9 @@ model_options = stack(
         expose_value=False,
         help="Branch, tag or commit of a Hugging Face model; also written ORG/NAME@REV.",
     ),
-    sample_option,
 )
+"""For a command that has no use for the sample."""
+model_options = stack(own_model_options, sample_option)
 
 
 def models_options(text: str) -> Callable[[F], F]:

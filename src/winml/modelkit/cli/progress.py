@@ -206,6 +206,20 @@ class EvalProgress(LineProgress):
                 self.begin("comparing the outputs of both")
 
 
+class DebugProgress(LineProgress):
+    """The step of a search for layers that lose accuracy."""
+
+    def show(self, event: Any) -> None:
+        from winml.modelkit.accuracy.events import DebugStep, MendAttempt
+
+        if isinstance(event, MendAttempt):
+            layers = f"{event.kept} layers" if event.kept != 1 else "1 layer"
+            self.begin(f"attempt {event.number}: {layers} in float")
+        elif isinstance(event, DebugStep):
+            self.begin(event.what, total=event.total)
+            self.step(event.what, done=event.done, total=event.total)
+
+
 class FeedProgress(LineProgress):
     """The file being transferred and how much of it is done."""
 

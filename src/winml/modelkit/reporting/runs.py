@@ -46,6 +46,7 @@ KINDS: dict[str, RunKind] = {
         RunKind("op-trace", "core.op_trace:OpTraceResult", "op_trace:op_trace_page", "winml/op-trace"),
         RunKind("trace-diff", "measuring.trace:TraceDiffResult", "trace_diff:trace_diff_page", "winml/trace"),
         RunKind("eval", "evaluation.result:EvalResult", "evaluate:evaluate_page", "winml/eval"),
+        RunKind("debug", "accuracy.result:DebugResult", "debug:debug_page", "winml/debug"),
         RunKind("build", "building.result:BuildResult", "build:build_page", "winml/build"),
         RunKind("build-parts", "building.result:BuildPartsResult", "build:parts_page", "winml/build-parts"),
         RunKind("build-folder", "building.manifest:BuildManifest", "build:manifest_page", "winml/build-manifest"),

@@ -7,6 +7,12 @@ from __future__ import annotations
 
 OPERATIONS: dict[str, str] = {
     "ping": "winml.modelkit.worker.program:ping",
+    "accuracy.distance": "winml.modelkit.accuracy.operations:distance",
+    "accuracy.expose": "winml.modelkit.accuracy.operations:expose_some",
+    "accuracy.join": "winml.modelkit.accuracy.operations:join",
+    "accuracy.judge": "winml.modelkit.accuracy.operations:judge",
+    "accuracy.prepare": "winml.modelkit.accuracy.operations:prepare",
+    "accuracy.run": "winml.modelkit.accuracy.operations:run",
     "analysis.ask": "winml.modelkit.building.analysis.ask:ask",
     "analysis.prepare": "winml.modelkit.building.analysis.prepare:prepare",
     "bench.block": "winml.modelkit.measuring.arms:block",

@@ -62,7 +62,7 @@ def require_memory(folder: ModelFolder, available: int | None) -> None:
         raise UnavailableError(
             f"comparing this model with PyTorch takes {needed / 2**30:.1f} GiB of memory, and "
             f"{available / 2**30:.1f} GiB are free",
-            hint="end other programs, or use a machine with more memory; `--no-verify` exports without comparing",
+            hint="end other programs, or use a machine with more memory; `--no-parity` exports without comparing",
         )
 
 

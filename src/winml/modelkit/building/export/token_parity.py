@@ -120,5 +120,5 @@ def _require_tie(reference: Any, text: Ids, *, made: int, wanted: int) -> None:
         raise CheckFailed(
             f"after {len(text)} tokens PyTorch's `generate` has {wanted}, but without a cache PyTorch finds {made} "
             f"likelier, by {-gap:.2g} of the largest logit: what its cache holds is not all of the text",
-            hint="`--no-verify` exports it with a cache of the whole text, without comparing",
+            hint="`--no-parity` exports it with a cache of the whole text, without comparing",
         )

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from winml.modelkit.cli import console
-from winml.modelkit.cli.build_options import calibration_data, calibration_options
+from winml.modelkit.cli.build_options import calibration_data, own_calibration_options
 from winml.modelkit.cli.help import Command
 from winml.modelkit.cli.options import (
     HELP,
@@ -54,6 +54,8 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
         "winml quantize -m bert.onnx -o dynamic.onnx -p dynamic",
         "winml quantize -m bert.onnx -o int8.onnx --calibration texts.csv --column text=sentence --op-types MatMul",
         "winml quantize -m llm.onnx -o int4.onnx -p int4 --block-size 64",
+        "winml quantize -m model.onnx -o mixed.onnx --target qnn/npu --calibration train.npz --data test.npz "
+        "--task image-classification --max-drop 0.01",
     ),
     cls=Command,
     context_settings=HELP,
@@ -69,7 +71,7 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
     metavar="PRECISION",
     help=f"{join_words(precision.precision_names(quantized=True), 'or')} (default: what the target prefers, or int8).",
 )
-@calibration_options
+@own_calibration_options
 @size_options
 @click.option("--activations", type=click.Choice(["uint8", "int8", "uint16", "int16"]), help="Type of activations.")
 @click.option("--weights", type=click.Choice(["int8", "uint8", "int16", "int4", "uint4"]), help="Type of the weights.")
@@ -111,6 +113,23 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
     "--block-compute", type=click.Choice(["float32", "int8"]), help="What activations are multiplied in (int4)."
 )
 @click.option("--keep-io/--float16-io", "keep_io", default=None, help="With fp16: types of inputs and outputs.")
+@click.option("--max-drop", type=float, metavar="X", help="Keep layers in float until the metric drops by at most X.")
+@click.option(
+    "--min-agreement",
+    type=click.FloatRange(-1, 1),
+    metavar="X",
+    help="Keep layers in float until the median cosine of every output to the original's is at least X.",
+)
+@click.option("--data", metavar="DATA", help="Data that a limit is held on, as `winml eval` takes it.")
+@click.option("--task", metavar="TASK", help="Task of the model, for `--max-drop` (default: from its config.json).")
+@click.option("--metric", metavar="NAME", help="Metric that `--max-drop` is for (default: the task's first).")
+@click.option(
+    "--judge",
+    type=click.Choice(["interval", "value"]),
+    default="interval",
+    show_default=True,
+    help="Compare the whole interval with the limit, or only the value.",
+)
 @verify_option("Do not compare outputs.", "--no-compare")
 @timeout_option("Time limit in seconds.")
 @json_option
@@ -120,12 +139,56 @@ def command(model: str | None, sample: bool, as_json: bool, **given: Any) -> Non
     from winml.modelkit.render.quantize import quantize_text
 
     request = _request(resolve_model(model, sample), given, sample=sample)
+    goal = _goal(given, sample=sample)
+    if goal is not None:
+        _quantize_within(request, goal, as_json=as_json)
+        return
     with StageProgress() as progress:
         result = quantize(request, progress.on_event)
     console.show_result(quantize_text, result, as_json=as_json)
     for note in result.outcome.notes:
         console.say("note", note)
     for warning in result.outcome.warnings:
+        console.say("warning", warning)
+    if not as_json:
+        console.say("wrote", request.output)
+        console.say("next", f"winml compare {console.quote(request.model)} {console.quote(request.output)}")
+
+
+def _goal(given: dict[str, Any], *, sample: bool) -> Any:
+    """The limit to hold; None without one."""
+    from winml.modelkit import sample as sample_files
+    from winml.modelkit.accuracy.mend import Goal
+    from winml.modelkit.core.config import DataSection
+
+    source = given["data"] or (str(sample_files.TEST) if sample else None)
+    if given["max_drop"] is None and given["min_agreement"] is None:
+        if given["data"] or given["task"] or given["metric"]:
+            raise click.UsageError("`--data`, `--task` and `--metric` are for a limit: `--max-drop`, `--min-agreement`")
+        return None
+    if source is None:
+        raise click.UsageError("a limit needs the data that it is held on: `--data DATA`")
+    return Goal(
+        data=DataSection(source, limit=4 if source == "random" else None),
+        task=given["task"] or ("image-classification" if sample else None),
+        metric=given["metric"],
+        max_drop=given["max_drop"],
+        min_agreement=given["min_agreement"],
+        by=given["judge"],
+    )
+
+
+def _quantize_within(request: Any, goal: Any, *, as_json: bool) -> None:
+    from winml.modelkit.accuracy.mend import quantize_within
+    from winml.modelkit.cli.progress import DebugProgress
+    from winml.modelkit.render.mend import mend_text
+
+    with DebugProgress() as progress:
+        result = quantize_within(request, goal, progress.on_event)
+    console.show_result(mend_text, result, as_json=as_json)
+    for note in result.notes:
+        console.say("note", note)
+    for warning in result.warnings:
         console.say("warning", warning)
     if not as_json:
         console.say("wrote", request.output)

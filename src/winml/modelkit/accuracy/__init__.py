@@ -1,0 +1,1 @@
+"""Where a quantized model loses accuracy: layers ranked on the target itself."""

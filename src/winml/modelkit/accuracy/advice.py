@@ -1,0 +1,63 @@
+"""What a result says to people: which layers lose most, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from winml.modelkit.accuracy.noise import Noise
+from winml.modelkit.accuracy.result import FusedLayers, LayerNoise, OutputNoise
+from winml.modelkit.core.target import Target
+
+MOST = 3
+TARGET_DB = 6.0
+"""What a target loses beyond the CPU before it is said: half of the amplitude."""
+FINE_DB = 40.0
+"""An output with less noise than a hundredth of its amplitude needs no explanation."""
+
+
+def summarize(
+    layers: Sequence[LayerNoise], outputs: Sequence[OutputNoise], fused: FusedLayers | None, target: Target
+) -> Iterator[str]:
+    """Sentences, the most important first."""
+    for found in outputs:
+        yield f"output {found.output}: {describe(found.noise)} on {target}"
+    if fused is not None:
+        names = ", ".join(f"{node.name} ({node.op})" for node in fused.nodes[:MOST])
+        yield (
+            f"{names}: right by itself, wrong with its neighbours on {target}: while its value is an output of the "
+            f"model the outputs are at {describe(fused.after)} instead of {describe(fused.before)}"
+        )
+    for row in [row for row in layers if row.unexplained_db is not None][:MOST]:
+        own, within = ("not measured" if one is None else describe(one) for one in (row.own, row.accumulated))
+        yield (
+            f"{row.label} ({_ops(row)}) goes wrong within the model only: {within} on {target}, "
+            f"{row.unexplained_db:.0f} dB more than it makes by itself ({own}) and reads: the EP computes it wrongly "
+            "together with its neighbours"
+        )
+    broken = [row for row in layers if row.own is not None and row.own.not_finite]
+    for row in broken[:MOST]:
+        yield f"{row.label} ({_ops(row)}) gives NaN or infinity where the reference has numbers"
+    for row in [row for row in layers if row.state in ("refused", "crashed")][:MOST]:
+        yield f"{row.label} ({_ops(row)}) {row.state}: {row.reason}"
+    worst = [row for row in layers if row.effect is not None and row.effect.sqnr_db is not None]
+    for row in worst[:MOST]:
+        assert row.effect is not None
+        text = f"{row.label} ({_ops(row)}) alone leaves the outputs at {describe(row.effect)}"
+        lost = row.lost_on_target_db
+        if lost is not None and lost >= TARGET_DB:
+            text += f"; on {target} it loses {lost:.0f} dB that the CPU does not lose"
+        yield text
+
+
+def describe(noise: Noise) -> str:
+    """`31.2 dB, cosine 0.9996`."""
+    if noise.not_finite:
+        return f"{noise.not_finite} numbers are NaN or infinite"
+    if noise.equal:
+        return "equal to the reference"
+    ratio = "no signal" if noise.sqnr_db is None else f"{noise.sqnr_db:.1f} dB"
+    return ratio if noise.cosine is None else f"{ratio}, cosine {noise.cosine:.4f}"
+
+
+def _ops(row: LayerNoise) -> str:
+    return " + ".join(row.operators) or "no operator"

@@ -1,0 +1,272 @@
+"""`winml quantize` with a limit: as much of a model as possible is quantized, and the limit is proven on the target.
+
+Layers that do most to the outputs (`winml debug`) stay in float, one more group at a time, until the limit holds; then
+as few of them as needed. Every attempt is quantized and evaluated on the target: nothing is taken for granted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from winml.modelkit.accuracy.debug import DebugRequest, debug
+from winml.modelkit.accuracy.events import MendAttempt
+from winml.modelkit.accuracy.result import DebugResult, LayerNoise
+from winml.modelkit.building import output_model
+from winml.modelkit.building.model_argument import model_path
+from winml.modelkit.building.quantize.command import QuantizeRequest, quantize
+from winml.modelkit.building.quantize.result import QuantizeResult
+from winml.modelkit.core.config import RANDOM, DataSection
+from winml.modelkit.core.dataclass import dataclass
+from winml.modelkit.core.errors import CheckFailed, RequestError, RunFailedError
+from winml.modelkit.core.events import OnEvent, ignore
+from winml.modelkit.core.result import CommandResult
+from winml.modelkit.core.values import Count
+from winml.modelkit.ep import probing as targets
+from winml.modelkit.evaluation.evaluate import EvalRequest, evaluate
+from winml.modelkit.evaluation.result import EvalResult, Judging
+from winml.modelkit.worker.scratch import ScratchFolder
+
+ALL_EFFECTS = 100_000
+"""Every layer is asked what it does to the outputs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Goal:
+    """The limit that the quantized model has to hold on the target, against the model before."""
+
+    data: DataSection
+    task: str | None = None
+    metric: str | None = None
+    max_drop: float | None = None
+    min_agreement: float | None = None
+    by: Literal["interval", "value"] = "interval"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """One assignment of precisions, and what it came to on the target."""
+
+    kept: int
+    """Layers in float."""
+    nodes: tuple[str, ...]
+    """Their nodes in the model before."""
+    answer: Literal["within", "exceeded", "inconclusive", "failed"]
+    metric: str | None
+    value: float | None
+    """Of the metric."""
+    drop: float | None
+    agreement: float | None
+    """The least median cosine of an output to the one before."""
+    bytes: int | None
+    seconds: float
+    reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class MendResult(CommandResult):
+    """A model that was quantized as far as its limit allows."""
+
+    schema: Literal["winml/quantize-within/1"] = "winml/quantize-within/1"
+    ok: Literal[True] = True
+    model: str
+    output: str
+    max_drop: float | None
+    min_agreement: float | None
+    layers: Count
+    """Layers that can stay in float."""
+    kept: tuple[str, ...]
+    """Nodes that do."""
+    attempts: tuple[Attempt, ...]
+    quantized: QuantizeResult
+    evaluation: EvalResult
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailedMend:
+    """What was tried where no assignment holds the limit."""
+
+    attempts: tuple[Attempt, ...]
+
+
+def quantize_within(request: QuantizeRequest, goal: Goal, on_event: OnEvent) -> MendResult:
+    """Quantize as much of a model as holds the limit on the target; nothing is written where nothing does."""
+    started = time.monotonic()
+    if goal.max_drop is None and goal.min_agreement is None:
+        raise RequestError("there is no limit to hold", hint="give `--max-drop X` or `--min-agreement X`")
+    source = model_path(request.model, on_event)
+    output = Path(request.output).absolute()
+    output_model.check(output, source, overwrite=request.overwrite)
+    target = targets.resolve(request.target, request.ep, request.device).target
+    with ScratchFolder("winml-mend-") as folder:
+        search = _Search(request, goal, source, str(target), folder, on_event)
+        attempt, evaluation = search.run()
+        # From the cache, with its outputs compared as was asked for.
+        quantized = quantize(
+            replace(request, changes=search.changes(attempt.nodes), target=str(target), ep=None, device=None), on_event
+        )
+    notes = (
+        [f"{attempt.kept} of {search.layers} layers stay in float"] if attempt.kept else ["every layer is quantized"]
+    )
+    if goal.data.source == RANDOM:
+        notes.append("the limit was held on random inputs")
+    return MendResult(
+        model=request.model,
+        output=request.output,
+        max_drop=goal.max_drop,
+        min_agreement=goal.min_agreement,
+        layers=max(1, search.layers),
+        kept=attempt.nodes,
+        attempts=tuple(search.attempts),
+        quantized=quantized,
+        evaluation=replace(evaluation, model=request.output),
+        notes=(*notes, *quantized.outcome.notes),
+        warnings=(*quantized.outcome.warnings, *evaluation.warnings),
+        seconds=round(time.monotonic() - started, 3),
+    )
+
+
+_Found = tuple[Attempt, EvalResult]
+
+
+class _Search:
+    """Attempts with more and fewer layers in float."""
+
+    def __init__(
+        self, request: QuantizeRequest, goal: Goal, source: Path, target: str, folder: Path, on_event: OnEvent
+    ) -> None:
+        self.request, self.goal, self.source, self.target = request, goal, source, target
+        self.folder, self.on_event = folder, on_event
+        self.attempts: list[Attempt] = []
+        self.layers = 0
+
+    def run(self) -> _Found:
+        """The attempt with the fewest layers in float that holds the limit."""
+        found = self.attempt(())
+        if found is not None:
+            return found
+        ranking = [_node_names(layer) for layer in self.rank().layers if _may_stay(layer)]
+        ranking = [names for names in ranking if names]
+        self.layers = len(ranking)
+        failed, kept = 0, 1
+        while kept <= len(ranking):
+            found = self.attempt(ranking[:kept])
+            if found is not None:
+                break
+            failed, kept = kept, (2 * kept if kept == len(ranking) else min(2 * kept, len(ranking)))
+        if found is None:
+            raise self.nothing_helps()
+        while kept - failed > 1:
+            middle = (kept + failed) // 2
+            fewer = self.attempt(ranking[:middle])
+            if fewer is None:
+                failed = middle
+            else:
+                found, kept = fewer, middle
+        return found
+
+    def rank(self) -> DebugResult:
+        """Layers by what their noise does to the outputs, in the model with all of them quantized."""
+        data = replace(self.goal.data, limit=min(self.goal.data.limit or 4, 4))
+        request = DebugRequest(
+            str(self.folder / "0.onnx"),
+            str(self.source),
+            data,
+            target=self.target,
+            dims=self.request.dims,
+            effects=ALL_EFFECTS,
+            timeout_s=self.request.timeout_s,
+        )
+        return debug(request, self.on_event)
+
+    def attempt(self, ranking: Sequence[tuple[str, ...]]) -> _Found | None:
+        """Quantize without these layers and evaluate on the target; None where the limit does not hold."""
+        started = time.monotonic()
+        nodes = tuple(dict.fromkeys(name for names in ranking for name in names))
+        self.on_event(MendAttempt(number=len(self.attempts) + 1, kept=len(ranking)))
+        path = self.folder / f"{len(self.attempts)}.onnx"
+        quantize(
+            replace(
+                self.request, model=str(self.source), output=str(path), changes=self.changes(nodes),
+                target=self.target, ep=None, device=None, overwrite=True,
+            ),
+            ignore,
+        )  # fmt: skip
+        judging = Judging(
+            self.goal.metric, max_drop=self.goal.max_drop, min_agreement=self.goal.min_agreement, by=self.goal.by
+        )
+        request = EvalRequest(
+            model=str(path), data=self.goal.data, task=self.goal.task, target=self.target, reference=str(self.source),
+            reference_target="cpu", judging=judging, dims=self.request.dims, timeout_s=self.request.timeout_s,
+        )  # fmt: skip
+        found, reason = None, None
+        try:
+            found = evaluate(request, ignore)
+        except (CheckFailed, RunFailedError) as error:
+            reason = error.message
+            result = error.result
+            if not isinstance(result, EvalResult):
+                raise
+            evaluation = result
+        else:
+            evaluation = found
+        attempt = _describe(len(ranking), nodes, evaluation, path, time.monotonic() - started, reason)
+        self.attempts.append(attempt)
+        return None if found is None else (attempt, found)
+
+    def changes(self, nodes: tuple[str, ...]) -> dict[str, Any]:
+        """Keys of the section with nodes that stay in float, besides those that were asked for."""
+        given = tuple(self.request.changes.get("exclude_nodes", ()))
+        return {**self.request.changes, "exclude_nodes": (*given, *nodes)} if nodes else dict(self.request.changes)
+
+    def nothing_helps(self) -> CheckFailed:
+        limit = f"--max-drop {self.goal.max_drop:g}" if self.goal.max_drop is not None else ""
+        limit = limit or f"--min-agreement {self.goal.min_agreement:g}"
+        return CheckFailed(
+            f"none of {len(self.attempts)} assignments holds `{limit}` on {self.target}, not even with all "
+            f"{self.layers} layers in float",
+            hint="more samples, another precision (`-p w8a16`), or a limit that the target can hold in float",
+            result=FailedMend(attempts=tuple(self.attempts)),
+        )
+
+
+def _may_stay(layer: LayerNoise) -> bool:
+    """Whether a layer loses anything that it would keep in float."""
+    return layer.own is None or not layer.own.equal or layer.unexplained_db is not None
+
+
+def _node_names(layer: LayerNoise) -> tuple[str, ...]:
+    """Nodes of the source as the quantizer names them: one without a name is called after its operator and place."""
+    return tuple(node.name.replace(" #", "_") for node in layer.nodes)
+
+
+def _describe(
+    kept: int, nodes: tuple[str, ...], found: EvalResult, path: Path, seconds: float, reason: str | None
+) -> Attempt:
+    name = found.metric if found.metric in found.metrics else next(iter(found.metrics), None)
+    drop = (found.drop or {}).get(name) if name is not None else None
+    medians = [one.cosine.median for one in found.distance or () if one.cosine is not None]
+    answers = {check.answer for check in found.checks}
+    answer: Literal["within", "exceeded", "inconclusive"] = "within"
+    if "exceeded" in answers:
+        answer = "exceeded"
+    elif "inconclusive" in answers:
+        answer = "inconclusive"
+    return Attempt(
+        kept=kept,
+        nodes=nodes,
+        answer=answer,
+        metric=name,
+        value=None if name is None else found.metrics[name].value,
+        drop=None if drop is None else drop.value,
+        agreement=min(medians, default=None),
+        bytes=path.stat().st_size if path.exists() else None,
+        seconds=round(seconds, 3),
+        reason=reason,
+    )

@@ -1,0 +1,481 @@
+"""Worker operations of `winml debug`: values of the reference, runs on the target, and what they come to.
+
+The first and the last need onnx and the packages of the data, a run on the target needs ONNX Runtime alone and may be
+in another environment; between them values are files of a folder, one per sample, so that memory does not grow with
+their number.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from winml.modelkit.accuracy.noise import Noise, NoiseSum
+from winml.modelkit.building.proof.operations import cast_inputs, load, read_inputs, save
+from winml.modelkit.core.config import DataSection
+from winml.modelkit.core.dataclass import dataclass
+from winml.modelkit.core.errors import DataError, RunFailedError
+from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.target import Device, Target
+from winml.modelkit.core.values import Count, read
+from winml.modelkit.session.session import WinMLSession
+
+CPU = Target("cpu", "cpu")
+REFERENCE, PLAIN, EXPOSED, OWN, ON_CPU = "reference", "plain", "exposed", "own", "cpu"
+_EXPECTED = "expected"
+"""Tags of files with values: `TAG-SAMPLE.npz`."""
+_LAYER = re.compile(r"^L(\d+)(/|$)")
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What the operations have in common."""
+
+    model: str
+    reference: str
+    folder: str
+    """For models and values of the run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrepareArguments:
+    """What values are made of."""
+
+    work: Work
+    data: DataSection
+    model_folder: str
+    samples: Count
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """What there is to be run."""
+
+    samples: int
+    layers: tuple[str, ...]
+    """The value of each."""
+    matched: int
+    by_structure: int
+    unmatched: tuple[str, ...]
+    data_notes: tuple[str, ...]
+    sizes: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinArguments:
+    """Layers to write into models of their own."""
+
+    work: Work
+    models: Mapping[str, tuple[int, ...]]
+    """The layers of each file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExposeArguments:
+    """Layers of the model whose values are outputs, too."""
+
+    work: Work
+    layers: tuple[int, ...]
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistanceArguments:
+    """A run of the whole model, whose outputs are compared with the reference's."""
+
+    work: Work
+    tag: str
+    samples: Count
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunArguments:
+    """A model to run on its target on values of files."""
+
+    model: str
+    ep: str
+    device: Device
+    simulated: bool
+    session: SessionSection
+    distribution: str | None
+    folder: str
+    samples: Count
+    tag: str
+    """Of the files that are written."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Tags of the files that inputs come from; the others come from the reference."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RanOnTarget:
+    """Where the nodes of a run went."""
+
+    nodes: Mapping[str, int]
+    layers: Mapping[str, str]
+    """The EP of a layer by itself, by its number; of several, the one with the most nodes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeArguments:
+    """What was run."""
+
+    work: Work
+    samples: Count
+    own: Mapping[str, str]
+    """Tags of the runs by number of layer."""
+    on_cpu: bool
+    accumulated: Mapping[str, str]
+    """Tags of the files with a layer's value in the model, by number of layer."""
+    effects: int
+    """How many layers are asked what their noise does to the outputs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedLayer:
+    """What was found of a layer."""
+
+    value: str
+    nodes: tuple[tuple[str, str], ...]
+    operators: tuple[str, ...]
+    inputs: tuple[str, ...]
+    """Values that it reads, by their names in the reference."""
+    own: Noise | None
+    on_cpu: Noise | None
+    accumulated: Noise | None
+    effect: Noise | None
+    comparable: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """What the runs come to."""
+
+    layers: tuple[JudgedLayer, ...]
+    outputs: Mapping[str, Noise]
+    exposing: Noise | None
+    """How far outputs are from what they are when nothing else is exposed; null where no value was exposed."""
+
+
+class _Models:
+    """Both models, their values matched, and their layers."""
+
+    def __init__(self, work: Work) -> None:
+        from winml.modelkit.accuracy.matching import match_values
+        from winml.modelkit.accuracy.slices import Graph
+        from winml.modelkit.graph import files
+
+        self.folder = Path(work.folder)
+        self.candidate = Graph(files.load(work.model))
+        self.reference = Graph(files.load(work.reference))
+        self.matched = match_values(self.reference, self.candidate)
+
+    def layers(self, sample: Mapping[str, Array]) -> list[Any]:
+        from winml.modelkit.accuracy.layers import find_layers
+
+        floats = [name for name in self.matched.values if name in sample and sample[name].dtype.kind == "f"]
+        return find_layers(self.reference, self.candidate, self.matched, floats)
+
+    def values(self, tag: str, index: int) -> dict[str, Array]:
+        return load(self.folder / f"{tag}-{index}.npz")
+
+    def pick(self, tag: str, index: int, names: Sequence[str]) -> dict[str, Array]:
+        """Some values of a file."""
+        with np.load(self.folder / f"{tag}-{index}.npz", allow_pickle=False) as stored:
+            places = {str(name): place for place, name in enumerate(stored["names"])}
+            return {name: stored[f"a{places[name]}"] for name in names if name in places}
+
+    def outputs(self, tag: str, index: int) -> Iterator[tuple[Array, Array]]:
+        """Outputs of the reference, and what a run of the model gave for them."""
+        names = {name: self.matched.values.get(name, name) for name in self.reference.outputs}
+        reference = self.pick(REFERENCE, index, list(names))
+        found = self.pick(tag, index, list(names.values()))
+        for name, other in names.items():
+            wanted, value = reference.get(name), found.get(other)
+            if wanted is None or value is None or wanted.shape != value.shape or wanted.dtype.kind != "f":
+                continue
+            yield wanted, value
+
+    def types(self) -> dict[str, int]:
+        """Types of the candidate's values, as far as they follow from the graph."""
+        from winml.modelkit.graph.shapes import infer_shapes
+
+        inferred = infer_shapes(self.candidate.model).graph
+        values = (*inferred.value_info, *inferred.input, *inferred.output)
+        return {value.name: value.type.tensor_type.elem_type for value in values if value.type.HasField("tensor_type")}
+
+
+def prepare(args: dict[str, Any], context: object) -> Prepared:
+    """Run the reference over samples of the data with all its values as outputs, and write what is run next."""
+    from winml.modelkit.accuracy.layers import expose
+    from winml.modelkit.data.dataset import open_dataset
+    from winml.modelkit.graph import files
+    from winml.modelkit.graph.inputs import symbol_sizes
+
+    asked = read(PrepareArguments, args)
+    models = _Models(asked.work)
+    if not models.matched.values:
+        raise DataError(
+            "the two models share no value: neither names nor the order of operators match",
+            hint="give the model that was quantized as `--reference`",
+        )
+    files.save(expose(models.reference.model, models.matched.values), models.folder / "reference.onnx")
+    specs = read_inputs(Path(asked.work.reference))
+    dataset = open_dataset(asked.data, specs, model_folder=Path(asked.model_folder), labels=False)
+    done, found = 0, {}
+    section = SessionSection(optimization_level="disable")
+    with WinMLSession(models.folder / "reference.onnx", target=CPU, section=section) as session:
+        for sample in itertools.islice(dataset, asked.samples):
+            feed = cast_inputs(sample.inputs, session.inputs)
+            values = {name: value for name, value in session.run(feed).items() if isinstance(value, np.ndarray)}
+            found = {**feed, **values}
+            save(models.folder / f"{REFERENCE}-{done}.npz", found)
+            done += 1
+    if not done:
+        raise DataError("the data has no sample", hint="name data with at least one sample")
+    layers = models.layers(found)
+    exposed = expose(models.candidate.model, [layer.seen for layer in layers])
+    files.save(exposed, models.folder / "exposed.onnx")
+    return Prepared(
+        samples=done,
+        layers=tuple(layer.value for layer in layers),
+        matched=len(models.matched.values),
+        by_structure=len(models.matched.by_structure),
+        unmatched=models.matched.unmatched,
+        data_notes=dataset.notes,
+        sizes=symbol_sizes(specs, feed),
+    )
+
+
+def join(args: dict[str, Any], context: object) -> tuple[str, ...]:
+    """Write layers, each by itself, as models; the paths of their files."""
+    from winml.modelkit.accuracy.layers import join_candidates
+    from winml.modelkit.graph import files
+
+    asked = read(JoinArguments, args)
+    models = _Models(asked.work)
+    sample = models.values(REFERENCE, 0)
+    layers, types = models.layers(sample), models.types()
+    for name, chosen in asked.models.items():
+        picked = [(index, layers[index]) for index in chosen]
+        files.save(join_candidates(models.candidate, picked, sample, types), models.folder / name, overwrite=True)
+    return tuple(str(models.folder / name) for name in asked.models)
+
+
+def expose_some(args: dict[str, Any], context: object) -> str:
+    """Write the model with the values of some layers as outputs; the path of its file."""
+    from winml.modelkit.accuracy.layers import expose
+    from winml.modelkit.graph import files
+
+    asked = read(ExposeArguments, args)
+    models = _Models(asked.work)
+    layers = models.layers(models.values(REFERENCE, 0))
+    path = models.folder / asked.name
+    files.save(expose(models.candidate.model, [layers[index].seen for index in asked.layers]), path, overwrite=True)
+    return str(path)
+
+
+def distance(args: dict[str, Any], context: object) -> Noise:
+    """How far the outputs of a run are from the reference's."""
+    asked = read(DistanceArguments, args)
+    models = _Models(asked.work)
+    total = NoiseSum()
+    for number in range(asked.samples):
+        for wanted, value in models.outputs(asked.tag, number):
+            total.add(wanted, value)
+    return total.result()
+
+
+def run(args: dict[str, Any], context: object) -> RanOnTarget:
+    """Run a model on its target on saved values, and save its outputs."""
+    asked = read(RunArguments, args)
+    folder = Path(asked.folder)
+    session = WinMLSession(
+        asked.model,
+        target=Target(asked.ep, asked.device, asked.simulated),
+        section=asked.session,
+        distribution=asked.distribution,
+    )
+    with session:
+        for index in range(asked.samples):
+            feed = load(folder / f"{REFERENCE}-{index}.npz")
+            for name, tag in asked.sources.items():
+                (feed[name],) = load(folder / f"{tag}-{index}.npz").values()
+            wanted = {spec.name: feed[spec.name] for spec in session.inputs}
+            save(folder / f"{asked.tag}-{index}.npz", session.run_arrays(cast_inputs(wanted, session.inputs)))
+        placed = session.list_nodes()
+        nodes = session.placement.nodes
+    counts: dict[str, Counter[str]] = {}
+    for node in placed:
+        found = _LAYER.match(node.name)
+        if found and node.op not in ("Identity", "QuantizeLinear", "DequantizeLinear"):
+            counts.setdefault(found[1], Counter())[node.ep] += 1
+    return RanOnTarget(nodes=nodes, layers={index: found.most_common(1)[0][0] for index, found in counts.items()})
+
+
+def judge(args: dict[str, Any], context: object) -> Judged:
+    """Compare what was run with the reference, sample by sample, and ask what the noise of layers does to outputs."""
+    from winml.modelkit.accuracy.layers import describe_nodes, output_name
+
+    asked = read(JudgeArguments, args)
+    models = _Models(asked.work)
+    sample = models.values(REFERENCE, 0)
+    layers = models.layers(sample)
+    sums = _Sums()
+    expecting = _Expecting(models, layers, [index for index in range(len(layers)) if str(index) in asked.own])
+    for number in range(asked.samples):
+        reference = models.values(REFERENCE, number)
+        expected = expecting.outputs(reference)
+        save(models.folder / f"{_EXPECTED}-{number}.npz", expected)
+        for tag in sorted(set(asked.own.values())):
+            sums.add_layers(sums.own, expected, models.values(tag, number))
+            if asked.on_cpu:
+                sums.add_layers(sums.on_cpu, expected, models.values(f"{ON_CPU}-{tag}", number))
+        for index, tag in asked.accumulated.items():
+            layer = layers[int(index)]
+            name = layer.seen if tag == EXPOSED else output_name(int(index))
+            for value in models.pick(tag, number, [name]).values():
+                sums.add(sums.accumulated, int(index), reference[layer.value], value)
+        sums.add_outputs(models, reference, number, exposed=EXPOSED in asked.accumulated.values())
+    own = {index: found.result() for index, found in sums.own.items()}
+    worst = sorted(own, key=lambda index: own[index].rank)[: asked.effects]
+    expecting.close()
+    effects = _Effects(models, layers, asked)
+    return Judged(
+        layers=tuple(
+            JudgedLayer(
+                value=layer.value,
+                nodes=tuple(describe_nodes(models.reference, layer.reference)),
+                operators=tuple(dict.fromkeys(op for _, op in describe_nodes(models.candidate, layer.own))),
+                inputs=tuple(layer.inputs.values()),
+                own=own.get(index),
+                on_cpu=sums.result(sums.on_cpu, index),
+                accumulated=sums.result(sums.accumulated, index),
+                effect=effects.measure(index) if index in worst and own[index].rank < float("inf") else None,
+                comparable=index not in sums.other_shape,
+            )
+            for index, layer in enumerate(layers)
+        ),
+        outputs={name: found.result() for name, found in sums.outputs.items()},
+        exposing=sums.result(sums.exposing, ""),
+    )
+
+
+class _Sums:
+    """Sums by layer, and by output."""
+
+    def __init__(self) -> None:
+        self.own: dict[Any, NoiseSum] = {}
+        self.on_cpu: dict[Any, NoiseSum] = {}
+        self.accumulated: dict[Any, NoiseSum] = {}
+        self.outputs: dict[Any, NoiseSum] = {}
+        self.exposing: dict[Any, NoiseSum] = {}
+        self.other_shape: set[Any] = set()
+
+    def add_layers(self, sums: dict[Any, NoiseSum], expected: Mapping[str, Array], found: Mapping[str, Array]) -> None:
+        """Outputs of layers by themselves, `L7` of the seventh."""
+        for name, value in found.items():
+            self.add(sums, int(name[1:]), expected.get(name), value)
+
+    def add_outputs(self, models: _Models, reference: Mapping[str, Array], number: int, *, exposed: bool) -> None:
+        """Outputs of the model, and what exposing values changed in them."""
+        plain = models.values(PLAIN, number)
+        for name in models.reference.outputs:
+            other = models.matched.values.get(name, name)
+            if other in plain:
+                self.add(self.outputs, name, reference.get(name), plain[other])
+        if exposed:
+            again = models.pick(EXPOSED, number, list(plain))
+            for name, value in plain.items():
+                self.add(self.exposing, "", value, again[name])
+
+    def add(self, sums: dict[Any, NoiseSum], key: Any, expected: Array | None, found: Array) -> None:
+        if expected is None or expected.dtype.kind != "f":
+            return
+        if expected.shape != found.shape:
+            self.other_shape.add(key)
+            return
+        sums.setdefault(key, NoiseSum()).add(expected, found)
+
+    def result(self, sums: dict[Any, NoiseSum], key: Any) -> Noise | None:
+        found = sums.get(key)
+        return None if found is None else found.result()
+
+
+class _Expecting:
+    """What layers would give without quantization, for inputs as they quantize them."""
+
+    def __init__(self, models: _Models, layers: list[Any], chosen: list[int]) -> None:
+        from winml.modelkit.accuracy.layers import input_pairs, join_references
+        from winml.modelkit.graph import files
+
+        self._chosen = [(index, layers[index]) for index in chosen]
+        self._pairs = {index: input_pairs(models.candidate, layer) for index, layer in self._chosen}
+        sample = models.values(REFERENCE, 0)
+        path = models.folder / "expected.onnx"
+        files.save(join_references(models.reference, self._chosen, sample), path, overwrite=True)
+        self._session = WinMLSession(path, target=CPU, section=SessionSection(optimization_level="disable"))
+
+    def outputs(self, reference: Mapping[str, Array]) -> dict[str, Array]:
+        from winml.modelkit.accuracy.layers import expected_name
+
+        feed = {}
+        for index, layer in self._chosen:
+            pairs = self._pairs[index]
+            for name in layer.reference.inputs:
+                pair = pairs.get(name)
+                value = reference[name]
+                feed[expected_name(index, name)] = value if pair is None else pair.apply(value)
+        known = {spec.name for spec in self._session.inputs}
+        return self._session.run_arrays({name: value for name, value in feed.items() if name in known})
+
+    def close(self) -> None:
+        self._session.close()
+
+
+class _Effects:
+    """What the noise of one layer does to the outputs of the reference."""
+
+    def __init__(self, models: _Models, layers: list[Any], asked: JudgeArguments) -> None:
+        self._models, self._layers, self._asked = models, layers, asked
+        self._outputs = [name for name in models.reference.outputs if name]
+
+    def measure(self, index: int) -> Noise | None:
+        from onnx import helper
+
+        from winml.modelkit.accuracy.layers import add_noise, output_name
+        from winml.modelkit.graph import files
+
+        models, layer = self._models, self._layers[index]
+        tag = self._asked.own[str(index)]
+        total = NoiseSum()
+        before = models.pick(REFERENCE, 0, [layer.value])[layer.value]
+        kind = helper.np_dtype_to_tensor_dtype(before.dtype)
+        model, name = add_noise(models.reference.model, layer.value, kind)
+        path = models.folder / "effect.onnx"
+        files.save(model, path, overwrite=True)
+        try:
+            with WinMLSession(path, target=CPU, section=SessionSection(optimization_level="basic")) as session:
+                inputs = [spec.name for spec in session.inputs if spec.name != name]
+                for number in range(self._asked.samples):
+                    reference = models.pick(REFERENCE, number, [*inputs, *self._outputs])
+                    (expected,) = models.pick(_EXPECTED, number, [output_name(index)]).values()
+                    (found,) = models.pick(tag, number, [output_name(index)]).values()
+                    noise = np.nan_to_num(found.astype(np.float64) - expected, nan=0.0, posinf=0.0, neginf=0.0)
+                    feed = {one: reference[one] for one in inputs}
+                    made = session.run_arrays({**feed, name: noise.astype(before.dtype)})
+                    for output, value in made.items():
+                        if output in reference and value.dtype.kind == "f" and value.shape == reference[output].shape:
+                            total.add(reference[output], value)
+        except RunFailedError:
+            return None  # a value that is read in a type that has no sum
+        return total.result()

@@ -1,0 +1,63 @@
+"""The text of `winml debug`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from winml.modelkit.render.table import table
+
+if TYPE_CHECKING:
+    from winml.modelkit.accuracy.noise import Noise
+    from winml.modelkit.accuracy.result import DebugResult, LayerNoise
+
+LAYERS = 12
+_NAMES = ("layer", "operators", "outputs dB", "own dB", "own dB on the CPU", "accumulated dB", "placed on")
+
+
+def _ratio(noise: Noise | None) -> str:
+    """`31.2`; `equal` without noise."""
+    if noise is None:
+        return ""
+    if noise.not_finite:
+        return "NaN"
+    if noise.equal:
+        return "equal"
+    return "no signal" if noise.sqnr_db is None else f"{noise.sqnr_db:.1f}"
+
+
+def _headline(result: DebugResult) -> str:
+    simulated = " (simulated)" if result.target.simulated else ""
+    return (
+        f"{Path(result.model).name} on {result.target}{simulated} against {Path(result.reference).name} · "
+        f"{result.samples} samples of {Path(result.data).name} · {len(result.layers)} layers"
+    )
+
+
+def _row(layer: LayerNoise, *, elsewhere: bool) -> tuple[str, ...]:
+    cpu = (_ratio(layer.on_cpu),) if elsewhere else ()
+    own = _ratio(layer.own) if layer.state == "measured" else layer.state
+    place = (layer.ep or "").removesuffix("ExecutionProvider")
+    ops = " + ".join(layer.operators)
+    return (layer.label, ops, _ratio(layer.effect), own, *cpu, _ratio(layer.accumulated), place)
+
+
+def debug_text(result: DebugResult, layers: int = LAYERS) -> str:
+    """What was found in sentences, then the layers that lose most."""
+    elsewhere = result.target.ep != "cpu"
+    cpu = ("own on CPU",) if elsewhere else ()
+    head = ("layer", "operators", "outputs", "own", *cpu, "accumulated", "on")
+    shown = result.layers[:layers]
+    rows = [head, *(_row(layer, elsewhere=elsewhere) for layer in shown)]
+    names = _NAMES if elsewhere else tuple(name for name in _NAMES if name != "own dB on the CPU")
+    listed = table(rows, indent="  ", head=True, names=names, drop=(len(head) - 1, 1))
+    left = len(result.layers) - len(shown)
+    return "\n".join(
+        [
+            _headline(result),
+            *(f"  {line}" for line in result.summary),
+            "signal to noise in dB: outputs with the noise of a layer alone, the layer by itself, and within the model",
+            listed,
+            *([f"  and {left} layers more"] if left else []),
+        ]
+    )

@@ -1,0 +1,48 @@
+"""The text of `winml quantize` with a limit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from winml.modelkit.render.marks import mark
+from winml.modelkit.render.table import table
+from winml.modelkit.render.units import size
+
+if TYPE_CHECKING:
+    from winml.modelkit.accuracy.mend import Attempt, MendResult
+
+_ANSWERS = {"within": "held", "exceeded": "not held", "inconclusive": "cannot tell", "failed": "failed"}
+_MOST_NODES = 12
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.5f}"
+
+
+def _row(attempt: Attempt) -> tuple[str, ...]:
+    return (
+        str(attempt.kept),
+        _number(attempt.value),
+        _number(attempt.drop),
+        _number(attempt.agreement),
+        "" if attempt.bytes is None else size(attempt.bytes),
+        mark(attempt.answer, _ANSWERS[attempt.answer]),
+    )
+
+
+def mend_text(result: MendResult) -> str:
+    """Every attempt, and the layers that stay in float."""
+    quantized = result.quantized
+    limit = f"a drop of at most {result.max_drop:g}" if result.max_drop is not None else ""
+    limit = limit or f"an agreement of at least {result.min_agreement:g}"
+    name = next((attempt.metric for attempt in result.attempts if attempt.metric), None) or "metric"
+    head = ("in float", name, "drop", "agreement", "size", "limit")
+    names = ("layers in float", name, "drop", "least median cosine", "size", "limit")
+    kept = ", ".join(result.kept[:_MOST_NODES]) + (" ..." if len(result.kept) > _MOST_NODES else "")
+    return "\n".join(
+        [
+            f"{result.model} -> {result.output} for {quantized.target} · {quantized.precision} within {limit}",
+            table([head, *map(_row, result.attempts)], indent="  ", head=True, names=names),
+            *([f"stay in float: {kept}"] if kept else []),
+        ]
+    )

@@ -1,0 +1,93 @@
+"""`winml quantize` with a limit: as few layers in float as hold it on the target."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import onnx
+import pytest
+
+from winml.modelkit.accuracy.mend import FailedMend, Goal, MendResult, quantize_within
+from winml.modelkit.building.quantize.command import QuantizeRequest
+from winml.modelkit.core.config import DataSection
+from winml.modelkit.core.errors import CheckFailed, RequestError
+from winml.modelkit.render.mend import mend_text
+
+FAULTS = Path(__file__).parents[2] / "benchmarks" / "accuracy"
+
+
+@pytest.fixture(scope="module")
+def faults() -> Iterator[ModuleType]:
+    """The module with the networks, which is in no package."""
+    sys.path.insert(0, str(FAULTS))
+    yield __import__("faults")
+    sys.path.remove(str(FAULTS))
+    sys.modules.pop("faults")
+
+
+@pytest.fixture
+def model(faults: ModuleType, tmp_path: Path) -> Path:
+    """A perceptron in which one layer has an outlier that spoils the scale of its weights."""
+    made = faults.perceptron(np.random.default_rng(0))
+    tensor = made.graph.initializer[6]
+    array = onnx.numpy_helper.to_array(tensor).copy()
+    array[0, :] *= 400
+    tensor.CopyFrom(onnx.numpy_helper.from_array(array, tensor.name))
+    onnx.save(made, tmp_path / "model.onnx")
+    return tmp_path / "model.onnx"
+
+
+def mend(model: Path, limit: float, **changes: object) -> MendResult:
+    request = QuantizeRequest(
+        str(model),
+        str(model.with_name("out.onnx")),
+        target="cpu",
+        precision="int8",
+        data=DataSection("random", limit=8),
+    )
+    goal = Goal(data=DataSection("random", limit=4, seed=3), min_agreement=limit)
+    return quantize_within(QuantizeRequest(**{**vars(request), **changes}), goal, lambda _: None)
+
+
+def test_as_few_layers_as_needed_stay_in_float(model: Path) -> None:
+    result = mend(model, 0.9995)
+    assert result.attempts[0].answer == "exceeded"
+    held = [attempt for attempt in result.attempts if attempt.answer == "within"]
+    chosen = min(held, key=lambda attempt: attempt.kept)
+    assert result.kept == chosen.nodes
+    assert 0 < chosen.kept < result.layers
+    failed = [attempt.kept for attempt in result.attempts if attempt.answer != "within"]
+    assert chosen.kept - 1 in failed
+    written = onnx.load(model.with_name("out.onnx"))
+    floats = {node.name for node in written.graph.node if node.op_type == "MatMul"} & set(result.kept)
+    makers = {name: node.op_type for node in written.graph.node for name in node.output}
+    assert floats
+    for node in written.graph.node:
+        if node.name in floats:
+            assert "DequantizeLinear" not in {makers.get(name) for name in node.input}
+    assert "stay in float" in mend_text(result)
+
+
+def test_a_model_that_holds_the_limit_stays_quantized(model: Path) -> None:
+    result = mend(model, 0.1)
+    assert [attempt.kept for attempt in result.attempts] == [0]
+    assert result.kept == ()
+    assert result.notes[0] == "every layer is quantized"
+
+
+def test_a_limit_that_nothing_holds_is_said_and_nothing_is_written(model: Path) -> None:
+    with pytest.raises(CheckFailed, match="not even with all") as raised:
+        mend(model, 1.0)
+    assert isinstance(raised.value.result, FailedMend)
+    assert len(raised.value.result.attempts) > 2
+    assert not model.with_name("out.onnx").exists()
+
+
+def test_an_output_that_exists_is_an_error_before_the_work(model: Path) -> None:
+    model.with_name("out.onnx").write_bytes(b"")
+    with pytest.raises(RequestError, match="exists"):
+        mend(model, 0.9)
