@@ -153,13 +153,13 @@ def _noise(ratio: float) -> Noise:
     return Noise(sqnr_db=ratio, cosine=0.9, equal=False, not_finite=0)
 
 
-def _layer(value: str, inputs: tuple[str, ...], own: float, accumulated: float) -> JudgedLayer:
+def _layer(value: str, own: float, within: float) -> JudgedLayer:
     return JudgedLayer(
-        value=value, nodes=(), operators=("MatMul",), inputs=inputs, own=_noise(own), on_cpu=None,
-        accumulated=_noise(accumulated), effect=None, comparable=True,
+        value=value, nodes=(), operators=("MatMul",), own=_noise(own), on_cpu=None, accumulated=_noise(-5),
+        within=_noise(within), effect=None, comparable=True,
     )  # fmt: skip
 
 
-def test_noise_that_neither_the_layer_nor_its_inputs_explain_is_found() -> None:
-    layers = (_layer("a", ("x",), 40, 39), _layer("b", ("a",), 36, -6), _layer("c", ("b",), 38, -5))
+def test_a_layer_that_goes_wrong_within_the_model_only_is_found() -> None:
+    layers = (_layer("a", 40, 39), _layer("b", 36, -6), _layer("c", 38, 37))
     assert find_unexplained(SimpleNamespace(layers=layers)) == [None, pytest.approx(42), None]  # type: ignore[arg-type]

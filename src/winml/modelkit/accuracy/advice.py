@@ -28,11 +28,10 @@ def summarize(
             f"model the outputs are at {describe(fused.after)} instead of {describe(fused.before)}"
         )
     for row in [row for row in layers if row.unexplained_db is not None][:MOST]:
-        own, within = ("not measured" if one is None else describe(one) for one in (row.own, row.accumulated))
+        own, within = ("not measured" if one is None else describe(one) for one in (row.own, row.within))
         yield (
-            f"{row.label} ({_ops(row)}) goes wrong within the model only: {within} on {target}, "
-            f"{row.unexplained_db:.0f} dB more than it makes by itself ({own}) and reads: the EP computes it wrongly "
-            "together with its neighbours"
+            f"{row.label} ({_ops(row)}) goes wrong within the model only: {within} on {target} for what it reads "
+            f"there, {own} by itself: the EP computes it wrongly together with its neighbours"
         )
     broken = [row for row in layers if row.own is not None and row.own.not_finite]
     for row in broken[:MOST]:

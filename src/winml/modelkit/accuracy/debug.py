@@ -55,7 +55,7 @@ SAMPLES = 4
 EFFECTS = 24
 """How many layers, those with the most noise, are asked what it does to the outputs."""
 UNEXPLAINED_DB = 10.0
-"""Noise adds up by fractions of this; a value that is so much worse than what it comes from is wrong in another way."""
+"""A layer that loses so much more within the model than by itself is computed in another way there."""
 EXPLAINED_DB = 60.0
 """More than this is as good as no noise."""
 HEALED_DB = 10.0
@@ -437,6 +437,7 @@ class _Debugging:
             own=found.own,
             on_cpu=found.on_cpu,
             accumulated=found.accumulated,
+            within=found.within,
             effect=found.effect,
             unexplained_db=unexplained_db,
             ep=self.eps.get(index),
@@ -444,15 +445,17 @@ class _Debugging:
 
 
 def find_unexplained(judged: Judged) -> list[float | None]:
-    """For every layer, how much more noise it has within the model than it makes and reads; None where not much."""
-    accumulated = {layer.value: layer.accumulated for layer in judged.layers}
+    """For every layer, how much more it loses within the model than by itself; None where that is not much.
+
+    What it reads is no excuse: within the model it is compared with the reference's layer given the same.
+    """
     found: list[float | None] = []
     for layer in judged.layers:
-        known = [layer.own, *(accumulated.get(name) for name in layer.inputs)]
-        explained = min((noise.rank for noise in known if noise is not None), default=float("inf"))
-        rank = None if layer.accumulated is None else layer.accumulated.rank
-        lost = None if rank is None else min(explained, EXPLAINED_DB) - rank
-        found.append(None if lost is None or not lost >= UNEXPLAINED_DB else lost)
+        if layer.own is None or layer.within is None:
+            found.append(None)
+            continue
+        lost = min(layer.own.rank, EXPLAINED_DB) - layer.within.rank
+        found.append(lost if lost >= UNEXPLAINED_DB else None)
     return found
 
 

@@ -147,11 +147,10 @@ class JudgedLayer:
     value: str
     nodes: tuple[tuple[str, str], ...]
     operators: tuple[str, ...]
-    inputs: tuple[str, ...]
-    """Values that it reads, by their names in the reference."""
     own: Noise | None
     on_cpu: Noise | None
     accumulated: Noise | None
+    within: Noise | None
     effect: Noise | None
     comparable: bool
 
@@ -345,7 +344,13 @@ def judge(args: dict[str, Any], context: object) -> Judged:
             name = layer.seen if tag == EXPOSED else output_name(int(index))
             for value in models.pick(tag, number, [name]).values():
                 sums.add(sums.accumulated, int(index), reference[layer.value], value)
-        sums.add_outputs(models, reference, number, exposed=EXPOSED in asked.accumulated.values())
+        exposed = EXPOSED in asked.accumulated.values()
+        if exposed:
+            found = models.pick(EXPOSED, number, [layer.seen for layer in layers])
+            seen = {layer.value: found[layer.seen].astype(reference[layer.value].dtype) for layer in layers}
+            explained = expecting.outputs({**reference, **seen})
+            sums.add_layers(sums.within, explained, {output_name(i): seen[one.value] for i, one in enumerate(layers)})
+        sums.add_outputs(models, reference, number, exposed=exposed)
     own = {index: found.result() for index, found in sums.own.items()}
     worst = sorted(own, key=lambda index: own[index].rank)[: asked.effects]
     expecting.close()
@@ -356,10 +361,10 @@ def judge(args: dict[str, Any], context: object) -> Judged:
                 value=layer.value,
                 nodes=tuple(describe_nodes(models.reference, layer.reference)),
                 operators=tuple(dict.fromkeys(op for _, op in describe_nodes(models.candidate, layer.own))),
-                inputs=tuple(layer.inputs.values()),
                 own=own.get(index),
                 on_cpu=sums.result(sums.on_cpu, index),
                 accumulated=sums.result(sums.accumulated, index),
+                within=sums.result(sums.within, index),
                 effect=effects.measure(index) if index in worst and own[index].rank < float("inf") else None,
                 comparable=index not in sums.other_shape,
             )
@@ -377,6 +382,7 @@ class _Sums:
         self.own: dict[Any, NoiseSum] = {}
         self.on_cpu: dict[Any, NoiseSum] = {}
         self.accumulated: dict[Any, NoiseSum] = {}
+        self.within: dict[Any, NoiseSum] = {}
         self.outputs: dict[Any, NoiseSum] = {}
         self.exposing: dict[Any, NoiseSum] = {}
         self.other_shape: set[Any] = set()

@@ -40,10 +40,13 @@ class LayerNoise:
     """The same on the CPU, where the target is another."""
     accumulated: Noise | None = None
     """Within the model, with the noise of all layers before it."""
+    within: Noise | None = None
+    """Within the model, against the reference's layer given what this one reads there; null where values could not be
+    exposed."""
     effect: Noise | None = None
     """The outputs of the reference with the noise of this layer alone; null where it was not asked."""
     unexplained_db: float | None = None
-    """How much more is lost within the model than by what the layer reads and makes itself, where that is much."""
+    """How much more the layer loses within the model than by itself, where that is much."""
     ep: str | None = None
     """Where the runtime placed the layer; null where it does not say."""
 
