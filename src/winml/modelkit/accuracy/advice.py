@@ -30,8 +30,8 @@ def summarize(
     for row in [row for row in layers if row.unexplained_db is not None][:MOST]:
         own, within = ("not measured" if one is None else describe(one) for one in (row.own, row.within))
         yield (
-            f"{row.label} ({_ops(row)}) goes wrong within the model only: {within} on {target} for what it reads "
-            f"there, {own} by itself: the EP computes it wrongly together with its neighbours"
+            f"{row.label} ({_ops(row)}) goes wrong within the model only: {within} on {target} against what it gives "
+            f"by itself for the same inputs ({own} against the reference)"
         )
     broken = [row for row in layers if row.own is not None and row.own.not_finite]
     for row in broken[:MOST]:

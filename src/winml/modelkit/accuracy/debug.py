@@ -11,10 +11,13 @@ from winml.modelkit.accuracy.advice import summarize
 from winml.modelkit.accuracy.events import DebugStep
 from winml.modelkit.accuracy.noise import Noise
 from winml.modelkit.accuracy.operations import (
+    AGAIN,
     EXPOSED,
     ON_CPU,
     OWN,
     PLAIN,
+    REFERENCE,
+    SEEN,
     DistanceArguments,
     ExposeArguments,
     JoinArguments,
@@ -55,7 +58,7 @@ SAMPLES = 4
 EFFECTS = 24
 """How many layers, those with the most noise, are asked what it does to the outputs."""
 UNEXPLAINED_DB = 10.0
-"""A layer that loses so much more within the model than by itself is computed in another way there."""
+"""A layer that differs so much more within the model than it loses by itself is computed in another way there."""
 EXPLAINED_DB = 60.0
 """More than this is as good as no noise."""
 HEALED_DB = 10.0
@@ -188,7 +191,14 @@ class _Debugging:
         return Worker(preload=PRELOAD, python=self.resolved.installed.python)
 
     def ask_run(
-        self, worker: Worker, model: str, tag: str, *, on_cpu: bool = False, sources: dict[str, str] | None = None
+        self,
+        worker: Worker,
+        model: str,
+        tag: str,
+        *,
+        on_cpu: bool = False,
+        base: str = REFERENCE,
+        sources: dict[str, str] | None = None,
     ) -> RanOnTarget:
         """Run a model on the target, or on the CPU."""
         target = Target("cpu", "cpu") if on_cpu else self.target
@@ -207,6 +217,7 @@ class _Debugging:
                 folder=str(self.folder),
                 samples=self.samples,
                 tag=tag,
+                base=base,
                 sources=sources or {},
             ),
             timeout_s=self.request.timeout_s,
@@ -257,7 +268,8 @@ class _Debugging:
         except _REFUSED as error:
             reason = f"the EP does not run the model with its values as outputs: {error.message}"
         if reason is None:
-            judged = self.ask_judge(local, own, dict.fromkeys(range(layers), EXPOSED))
+            again = self.run_again(local, own)
+            judged = self.ask_judge(local, own, dict.fromkeys(range(layers), EXPOSED), again=again)
             reason = self.exposing_matters(judged)
             if reason is None:
                 return judged, "exposed"
@@ -271,6 +283,24 @@ class _Debugging:
                 return judged, "exposed"
         self.warnings.append(f"{reason}; noise was accumulated layer after layer, each in a session of its own")
         return self.ask_judge(local, own, self.chain(local, prepared.layers)), "chained"
+
+    def run_again(self, local: Worker, own: dict[int, str]) -> bool:
+        """Run layers by themselves on what they read within the model; whether the EP did so.
+
+        A layer that gives something else there than here is computed together with its neighbours, and wrongly.
+        """
+        if not own:
+            return False
+        asked = DistanceArguments(work=self.work, tag=EXPOSED, samples=self.samples)
+        local.ask(int, "accuracy.rename", asked)
+        try:
+            for tag in sorted(set(own.values())):
+                with self.start() as there:
+                    self.ask_run(there, str(self.folder / f"{tag}.onnx"), f"{AGAIN}-{tag}", base=SEEN)
+        except _REFUSED as error:
+            self.warnings.append(f"layers were not run on what they read within the model: {error.message}")
+            return False
+        return True
 
     def distance(self, local: Worker, tag: str) -> Noise:
         return local.ask(Noise, "accuracy.distance", DistanceArguments(work=self.work, tag=tag, samples=self.samples))
@@ -322,7 +352,9 @@ class _Debugging:
             return None
         return self.distance(local, tag)
 
-    def ask_judge(self, local: Worker, own: dict[int, str], accumulated: dict[int, str]) -> Judged:
+    def ask_judge(
+        self, local: Worker, own: dict[int, str], accumulated: dict[int, str], *, again: bool = False
+    ) -> Judged:
         return local.ask(
             Judged,
             "accuracy.judge",
@@ -331,6 +363,7 @@ class _Debugging:
                 samples=self.samples,
                 own={str(index): tag for index, tag in own.items()},
                 on_cpu=self.elsewhere,
+                again=again,
                 accumulated={str(index): tag for index, tag in accumulated.items()},
                 effects=self.request.effects,
             ),
@@ -445,9 +478,9 @@ class _Debugging:
 
 
 def find_unexplained(judged: Judged) -> list[float | None]:
-    """For every layer, how much more it loses within the model than by itself; None where that is not much.
+    """For every layer, how far it is within the model from what it gives by itself for the same inputs.
 
-    What it reads is no excuse: within the model it is compared with the reference's layer given the same.
+    In decibels below what is as good as equal; None where that is little, or less than the layer loses anyway.
     """
     found: list[float | None] = []
     for layer in judged.layers:

@@ -29,7 +29,7 @@ from winml.modelkit.core.values import Count, read
 from winml.modelkit.session.session import WinMLSession
 
 CPU = Target("cpu", "cpu")
-REFERENCE, PLAIN, EXPOSED, OWN, ON_CPU = "reference", "plain", "exposed", "own", "cpu"
+REFERENCE, PLAIN, EXPOSED, SEEN, OWN, ON_CPU, AGAIN = "reference", "plain", "exposed", "seen", "own", "cpu", "again"
 _EXPECTED = "expected"
 """Tags of files with values: `TAG-SAMPLE.npz`."""
 _LAYER = re.compile(r"^L(\d+)(/|$)")
@@ -112,8 +112,10 @@ class RunArguments:
     samples: Count
     tag: str
     """Of the files that are written."""
+    base: str = REFERENCE
+    """The tag of the files that inputs come from."""
     sources: Mapping[str, str] = field(default_factory=dict)
-    """Tags of the files that inputs come from; the others come from the reference."""
+    """Tags of other files that single inputs come from."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +136,8 @@ class JudgeArguments:
     own: Mapping[str, str]
     """Tags of the runs by number of layer."""
     on_cpu: bool
+    again: bool
+    """Whether layers were run by themselves on what they read within the model."""
     accumulated: Mapping[str, str]
     """Tags of the files with a layer's value in the model, by number of layer."""
     effects: int
@@ -283,6 +287,19 @@ def expose_some(args: dict[str, Any], context: object) -> str:
     return str(path)
 
 
+def rename_exposed(args: dict[str, Any], context: object) -> int:
+    """Write what layers read within the model by its names in the reference; how many samples there are."""
+    asked = read(DistanceArguments, args)
+    models = _Models(asked.work)
+    layers = models.layers(models.values(REFERENCE, 0))
+    inputs = [value.name for value in models.reference.model.graph.input]
+    for number in range(asked.samples):
+        found = models.pick(asked.tag, number, [layer.seen for layer in layers])
+        values = {layer.value: found[layer.seen] for layer in layers}
+        save(models.folder / f"{SEEN}-{number}.npz", {**models.pick(REFERENCE, number, inputs), **values})
+    return asked.samples
+
+
 def distance(args: dict[str, Any], context: object) -> Noise:
     """How far the outputs of a run are from the reference's."""
     asked = read(DistanceArguments, args)
@@ -306,7 +323,7 @@ def run(args: dict[str, Any], context: object) -> RanOnTarget:
     )
     with session:
         for index in range(asked.samples):
-            feed = load(folder / f"{REFERENCE}-{index}.npz")
+            feed = load(folder / f"{asked.base}-{index}.npz")
             for name, tag in asked.sources.items():
                 (feed[name],) = load(folder / f"{tag}-{index}.npz").values()
             wanted = {spec.name: feed[spec.name] for spec in session.inputs}
@@ -344,13 +361,13 @@ def judge(args: dict[str, Any], context: object) -> Judged:
             name = layer.seen if tag == EXPOSED else output_name(int(index))
             for value in models.pick(tag, number, [name]).values():
                 sums.add(sums.accumulated, int(index), reference[layer.value], value)
-        exposed = EXPOSED in asked.accumulated.values()
-        if exposed:
-            found = models.pick(EXPOSED, number, [layer.seen for layer in layers])
-            seen = {layer.value: found[layer.seen].astype(reference[layer.value].dtype) for layer in layers}
-            explained = expecting.outputs({**reference, **seen})
-            sums.add_layers(sums.within, explained, {output_name(i): seen[one.value] for i, one in enumerate(layers)})
-        sums.add_outputs(models, reference, number, exposed=exposed)
+        if asked.again:
+            seen = models.pick(EXPOSED, number, [layer.seen for layer in layers])
+            inside = {output_name(index): seen[layer.seen] for index, layer in enumerate(layers)}
+            for tag in sorted(set(asked.own.values())):
+                alone = models.values(f"{AGAIN}-{tag}", number)
+                sums.add_layers(sums.within, alone, {name: inside[name] for name in alone})
+        sums.add_outputs(models, reference, number, exposed=EXPOSED in asked.accumulated.values())
     own = {index: found.result() for index, found in sums.own.items()}
     worst = sorted(own, key=lambda index: own[index].rank)[: asked.effects]
     expecting.close()

@@ -41,8 +41,7 @@ class LayerNoise:
     accumulated: Noise | None = None
     """Within the model, with the noise of all layers before it."""
     within: Noise | None = None
-    """Within the model, against the reference's layer given what this one reads there; null where values could not be
-    exposed."""
+    """Within the model, against the same layer by itself given what it reads there; null where that was not run."""
     effect: Noise | None = None
     """The outputs of the reference with the noise of this layer alone; null where it was not asked."""
     unexplained_db: float | None = None

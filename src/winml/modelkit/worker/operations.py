@@ -12,6 +12,7 @@ OPERATIONS: dict[str, str] = {
     "accuracy.join": "winml.modelkit.accuracy.operations:join",
     "accuracy.judge": "winml.modelkit.accuracy.operations:judge",
     "accuracy.prepare": "winml.modelkit.accuracy.operations:prepare",
+    "accuracy.rename": "winml.modelkit.accuracy.operations:rename_exposed",
     "accuracy.run": "winml.modelkit.accuracy.operations:run",
     "analysis.ask": "winml.modelkit.building.analysis.ask:ask",
     "analysis.prepare": "winml.modelkit.building.analysis.prepare:prepare",
