@@ -12,6 +12,8 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
+import winml.modelkit as wk
+from winml.modelkit import sample
 from winml.modelkit.accuracy import debug as debugging
 from winml.modelkit.accuracy.debug import DebugRequest, debug, find_unexplained
 from winml.modelkit.accuracy.noise import Noise
@@ -60,6 +62,22 @@ def test_on_an_npu_the_cpu_is_asked_too(faults: ModuleType, tmp_path: Path) -> N
     assert {layer.ep for layer in result.layers} <= {"QNNExecutionProvider", "CPUExecutionProvider", None}
     measured = [layer for layer in result.layers if layer.own is not None and not layer.own.equal]
     assert all(layer.on_cpu is not None for layer in measured)
+
+
+def test_calibration_data_of_another_range_is_said(tmp_path: Path) -> None:
+    """The sample calibrated on images that are four times as dark: its input is what loses."""
+    images = np.load(sample.CALIBRATION)["image"]
+    np.savez(tmp_path / "dark.npz", image=images / 4)
+    wk.quantize(
+        sample.MODEL, output=tmp_path / "dark.onnx", target="cpu", precision="int8", calibration=tmp_path / "dark.npz"
+    )
+    result = find(tmp_path / "dark.onnx", sample.MODEL, data=DataSection(str(sample.TEST), limit=2))
+    first = result.layers[0]
+    assert (first.label, first.kind) == ("image", "input")
+    assert first.clipped is not None
+    assert first.clipped > 0.2
+    assert "beyond the range" in result.summary[1]
+    assert not result.synthetic
 
 
 def test_the_model_itself_is_no_reference(faults: ModuleType, tmp_path: Path) -> None:
@@ -156,7 +174,7 @@ def _noise(ratio: float) -> Noise:
 def _layer(value: str, own: float, within: float) -> JudgedLayer:
     return JudgedLayer(
         value=value, nodes=(), operators=("MatMul",), own=_noise(own), on_cpu=None, accumulated=_noise(-5),
-        within=_noise(within), effect=None, comparable=True,
+        within=_noise(within), clipped=None, effect=None, comparable=True,
     )  # fmt: skip
 
 

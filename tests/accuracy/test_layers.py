@@ -57,9 +57,13 @@ def test_what_is_not_quantized_between_two_operators_ends_no_layer() -> None:
     matched = match_values(reference, candidate)
     assert set(matched.values) == {"a", "b", "y"}
     found = layers.find_layers(reference, candidate, matched, ["a", "b", "y"])
-    assert [layer.value for layer in found] == ["b", "y"]
-    assert [name for name, _ in layers.describe_nodes(reference, found[0].reference)] == ["first", "act"]
-    assert found[1].inputs == {"b": "b"}
+    assert [layer.value for layer in found] == ["x", "b", "y"]
+    assert [name for name, _ in layers.describe_nodes(reference, found[1].reference)] == ["first", "act"]
+    assert found[2].inputs == {"b": "b"}
+    # An input is a layer where it is quantized.
+    assert (found[0].seen, found[0].reference.nodes, layers.input_pairs(candidate, found[0])) == ("xd", (), {})
+    assert layers.output_pair(candidate, found[0]) is not None
+    assert layers.output_pair(candidate, found[2]) is None
 
 
 def test_values_with_other_names_are_matched_by_the_order_of_operators() -> None:
@@ -85,9 +89,9 @@ def test_layers_by_themselves_compute_what_they_compute_in_the_model() -> None:
     alone = onnxruntime.InferenceSession(joined.SerializeToString())
     feed = {value.name: values[value.name] for value in alone.get_inputs()}
     made = dict(zip([o.name for o in alone.get_outputs()], alone.run(None, feed), strict=True))
-    pair = layers.input_pairs(candidate, found[1][1])["b"]
+    pair = layers.input_pairs(candidate, found[2][1])["b"]
     w2 = numpy_helper.to_array(candidate.model.graph.initializer[1])
-    np.testing.assert_allclose(made["L1"], pair.apply(values["b"]) @ w2, rtol=1e-5)
+    np.testing.assert_allclose(made["L2"], pair.apply(values["b"]) @ w2, rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -103,6 +107,7 @@ def test_a_pair_does_what_the_operators_do(kind: int, zero: int, given: list[flo
     pair = layers._read_pair(node, {"s": scale, "z": point})
     assert pair is not None
     np.testing.assert_allclose(pair.apply(np.array(given, np.float32)), seen, atol=1e-6)
+    assert pair.clipped(np.array(given, np.float32)) == 2
 
 
 def test_noise_is_added_up_over_samples() -> None:
@@ -138,3 +143,15 @@ def test_noise_is_added_to_a_value_inside_a_model() -> None:
     noisy = session.run(["y"], {"x": x, name: np.ones((1, 4), np.float32)})[0]
     w2 = numpy_helper.to_array(reference.model.graph.initializer[1])
     np.testing.assert_allclose(noisy - plain, np.ones((1, 4)) @ w2, rtol=1e-4)
+
+
+def test_noise_is_added_to_an_input_of_a_model() -> None:
+    import onnxruntime
+
+    reference = parse(REFERENCE)
+    model, name = layers.add_noise(reference.model, "x", TensorProto.FLOAT)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    x = np.linspace(-1, 1, 4, dtype=np.float32)[None]
+    noisy = session.run(["y"], {"x": np.zeros_like(x), name: x})[0]
+    plain = session.run(["y"], {"x": x, name: np.zeros_like(x)})[0]
+    np.testing.assert_array_equal(noisy, plain)

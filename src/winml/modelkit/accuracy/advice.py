@@ -11,8 +11,8 @@ from winml.modelkit.core.target import Target
 MOST = 3
 TARGET_DB = 6.0
 """What a target loses beyond the CPU before it is said: half of the amplitude."""
-FINE_DB = 40.0
-"""An output with less noise than a hundredth of its amplitude needs no explanation."""
+CLIPPED = 0.001
+"""The share of values beyond the range that is said."""
 
 
 def summarize(
@@ -30,18 +30,20 @@ def summarize(
     for row in [row for row in layers if row.unexplained_db is not None][:MOST]:
         own, within = ("not measured" if one is None else describe(one) for one in (row.own, row.within))
         yield (
-            f"{row.label} ({_ops(row)}) goes wrong within the model only: {within} on {target} against what it gives "
+            f"{row.label} ({row.kind}) goes wrong within the model only: {within} on {target} against what it gives "
             f"by itself for the same inputs ({own} against the reference)"
         )
     broken = [row for row in layers if row.own is not None and row.own.not_finite]
     for row in broken[:MOST]:
-        yield f"{row.label} ({_ops(row)}) gives NaN or infinity where the reference has numbers"
+        yield f"{row.label} ({row.kind}) gives NaN or infinity where the reference has numbers"
     for row in [row for row in layers if row.state in ("refused", "crashed")][:MOST]:
-        yield f"{row.label} ({_ops(row)}) {row.state}: {row.reason}"
+        yield f"{row.label} ({row.kind}) {row.state}: {row.reason}"
     worst = [row for row in layers if row.effect is not None and row.effect.sqnr_db is not None]
     for row in worst[:MOST]:
         assert row.effect is not None
-        text = f"{row.label} ({_ops(row)}) alone leaves the outputs at {describe(row.effect)}"
+        text = f"{row.label} ({row.kind}) alone leaves the outputs at {describe(row.effect)}"
+        if row.clipped is not None and row.clipped >= CLIPPED:
+            text += f"; {100 * row.clipped:.2g} % of its values lie beyond the range it was calibrated for"
         lost = row.lost_on_target_db
         if lost is not None and lost >= TARGET_DB:
             text += f"; on {target} it loses {lost:.0f} dB that the CPU does not lose"
@@ -56,7 +58,3 @@ def describe(noise: Noise) -> str:
         return "equal to the reference"
     ratio = "no signal" if noise.sqnr_db is None else f"{noise.sqnr_db:.1f} dB"
     return ratio if noise.cosine is None else f"{ratio}, cosine {noise.cosine:.4f}"
-
-
-def _ops(row: LayerNoise) -> str:
-    return " + ".join(row.operators) or "no operator"

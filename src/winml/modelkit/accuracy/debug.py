@@ -471,6 +471,7 @@ class _Debugging:
             on_cpu=found.on_cpu,
             accumulated=found.accumulated,
             within=found.within,
+            clipped=found.clipped,
             effect=found.effect,
             unexplained_db=unexplained_db,
             ep=self.eps.get(index),

@@ -39,7 +39,7 @@ class Layer:
 
 
 def find_layers(reference: Graph, candidate: Graph, matched: Matched, floats: Iterable[str]) -> list[Layer]:
-    """Layers in the order of the reference.
+    """Layers in the order of the reference; an input that the candidate quantizes is one, too.
 
     A value that the candidate leaves in float between two quantized operators, as between a convolution and its Relu,
     ends no layer: an EP takes both as one.
@@ -51,7 +51,11 @@ def find_layers(reference: Graph, candidate: Graph, matched: Matched, floats: It
         if name in usable and (not open_pair or other in candidate.outputs):
             ends[name] = other
     back = {other: name for name, other in ends.items()}
-    found = []
+    found = [
+        Layer(name, candidate.cut(candidate.seen(name), {name}), candidate.seen(name), Slice((), (name,)), {name: name})
+        for name in reference.inputs
+        if candidate.seen(name) != name
+    ]
     for name, other in ends.items():
         seen = candidate.seen(other)
         own = candidate.cut(seen, back.keys() - {other})
@@ -176,15 +180,24 @@ class Pair:
 
     def apply(self, value: Array) -> Array:
         """The value as its readers see it."""
+        scale, zero = self._spread(value)
+        steps = np.clip(np.rint(value.astype(np.float32) / scale) + zero, self.least, self.most)
+        return np.asarray((steps - zero) * scale, value.dtype)
+
+    def clipped(self, value: Array) -> int:
+        """How many numbers lie beyond the range by more than a step."""
+        scale, zero = self._spread(value)
+        steps = value.astype(np.float32) / scale + zero
+        return int(((steps < self.least - 1) | (steps > self.most + 1)).sum())
+
+    def _spread(self, value: Array) -> tuple[Array, Array]:
+        """Scale and zero point in a shape that goes with the value."""
         scale, zero = self.scale.astype(np.float32), self.zero_point.astype(np.float32)
         if scale.ndim == 1 and scale.size > 1:
             shape = [1] * value.ndim
             shape[self.axis] = scale.size
-            scale, zero = scale.reshape(shape), zero.reshape(shape)
-        else:
-            scale, zero = scale.reshape(()), zero.reshape(())
-        steps = np.clip(np.rint(value.astype(np.float32) / scale) + zero, self.least, self.most)
-        return np.asarray((steps - zero) * scale, value.dtype)
+            return scale.reshape(shape), zero.reshape(shape)
+        return scale.reshape(()), zero.reshape(())
 
 
 def input_pairs(candidate: Graph, layer: Layer) -> dict[str, Pair]:
@@ -192,6 +205,8 @@ def input_pairs(candidate: Graph, layer: Layer) -> dict[str, Pair]:
     constants = {tensor.name: tensor for tensor in candidate.model.graph.initializer}
     found: dict[str, Pair] = {}
     inside = set(layer.own.nodes)
+    if not layer.reference.nodes:
+        return {}  # an input of the model: the pair is what the layer does
     for value, name in layer.inputs.items():
         readers = [candidate.nodes[index] for index in candidate.readers.get(value, ()) if index in inside]
         pairs = [node for node in readers if node.op_type == QUANTIZE and node.input[0] == value]
@@ -201,6 +216,16 @@ def input_pairs(candidate: Graph, layer: Layer) -> dict[str, Pair]:
         if pair is not None:
             found[name] = pair
     return found
+
+
+def output_pair(candidate: Graph, layer: Layer) -> Pair | None:
+    """How a layer quantizes what it gives; None where it stays in float."""
+    constants = {tensor.name: tensor for tensor in candidate.model.graph.initializer}
+    last = candidate.nodes[candidate.makers[layer.seen]] if layer.seen in candidate.makers else None
+    if last is None or last.op_type != DEQUANTIZE or last.input[0] not in candidate.makers:
+        return None
+    first = candidate.nodes[candidate.makers[last.input[0]]]
+    return _read_pair(first, constants) if first.op_type == QUANTIZE else None
 
 
 def _read_pair(node: NodeProto, constants: Mapping[str, TensorProto]) -> Pair | None:
@@ -223,16 +248,21 @@ def add_noise(model: ModelProto, value: str, dtype: int) -> tuple[ModelProto, st
     copy = ModelProto()
     copy.CopyFrom(model)
     noise, plain = f"{value}/noise", f"{value}/plain"
-    position = 0
-    for index, node in enumerate(copy.graph.node):
+    position, added = 0, helper.make_node("Add", [plain, noise], [value])
+    for index, node in enumerate(copy.graph.node, 1):
         for place, name in enumerate(node.output):
             if name == value:
                 node.output[place] = plain
                 position = index
-    added = helper.make_node("Add", [plain, noise], [value])
+    if not position:  # an input of the model: its readers get the sum
+        added = helper.make_node("Add", [value, noise], [plain])
+        for node in copy.graph.node:
+            for place, name in enumerate(node.input):
+                if name == value:
+                    node.input[place] = plain
     nodes = list(copy.graph.node)
     del copy.graph.node[:]
-    copy.graph.node.extend([*nodes[: position + 1], added, *nodes[position + 1 :]])
+    copy.graph.node.extend([*nodes[:position], added, *nodes[position:]])
     copy.graph.input.append(helper.make_tensor_value_info(noise, dtype, None))
     return copy, noise
 

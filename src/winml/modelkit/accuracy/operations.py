@@ -155,6 +155,7 @@ class JudgedLayer:
     on_cpu: Noise | None
     accumulated: Noise | None
     within: Noise | None
+    clipped: float | None
     effect: Noise | None
     comparable: bool
 
@@ -348,8 +349,10 @@ def judge(args: dict[str, Any], context: object) -> Judged:
     layers = models.layers(sample)
     sums = _Sums()
     expecting = _Expecting(models, layers, [index for index in range(len(layers)) if str(index) in asked.own])
+    clipping = _Clipping(models, layers)
     for number in range(asked.samples):
         reference = models.values(REFERENCE, number)
+        clipping.add(reference)
         expected = expecting.outputs(reference)
         save(models.folder / f"{_EXPECTED}-{number}.npz", expected)
         for tag in sorted(set(asked.own.values())):
@@ -382,6 +385,7 @@ def judge(args: dict[str, Any], context: object) -> Judged:
                 on_cpu=sums.result(sums.on_cpu, index),
                 accumulated=sums.result(sums.accumulated, index),
                 within=sums.result(sums.within, index),
+                clipped=clipping.share(index),
                 effect=effects.measure(index) if index in worst and own[index].rank < float("inf") else None,
                 comparable=index not in sums.other_shape,
             )
@@ -432,6 +436,26 @@ class _Sums:
     def result(self, sums: dict[Any, NoiseSum], key: Any) -> Noise | None:
         found = sums.get(key)
         return None if found is None else found.result()
+
+
+class _Clipping:
+    """How many numbers of the reference lie beyond the ranges that layers quantize their values to."""
+
+    def __init__(self, models: _Models, layers: list[Any]) -> None:
+        from winml.modelkit.accuracy.layers import output_pair
+
+        pairs = {index: output_pair(models.candidate, layer) for index, layer in enumerate(layers)}
+        self._pairs = {index: (layers[index].value, pair) for index, pair in pairs.items() if pair is not None}
+        self._counts = dict.fromkeys(self._pairs, 0)
+        self._sizes = dict.fromkeys(self._pairs, 0)
+
+    def add(self, reference: Mapping[str, Array]) -> None:
+        for index, (name, pair) in self._pairs.items():
+            self._counts[index] += pair.clipped(reference[name])
+            self._sizes[index] += reference[name].size
+
+    def share(self, index: int) -> float | None:
+        return self._counts[index] / self._sizes[index] if self._sizes.get(index) else None
 
 
 class _Expecting:

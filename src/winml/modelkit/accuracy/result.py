@@ -44,6 +44,8 @@ class LayerNoise:
     """Within the model, against the same layer by itself given what it reads there; null where that was not run."""
     effect: Noise | None = None
     """The outputs of the reference with the noise of this layer alone; null where it was not asked."""
+    clipped: float | None = None
+    """The share of the reference's numbers that lie beyond the range this value is quantized to; null in float."""
     unexplained_db: float | None = None
     """How much more the layer loses within the model than by itself, where that is much."""
     ep: str | None = None
@@ -51,8 +53,13 @@ class LayerNoise:
 
     @property
     def label(self) -> str:
-        """The name of the last node that computes the value."""
+        """The name of the last node that computes the value; of an input of the model its own."""
         return self.nodes[-1].name if self.nodes else self.value
+
+    @property
+    def kind(self) -> str:
+        """Its operators in words."""
+        return " + ".join(self.operators) or "input"
 
     @property
     def lost_on_target_db(self) -> float | None:

@@ -47,6 +47,11 @@ class Graph:
     def outputs(self) -> list[str]:
         return [value.name for value in self.model.graph.output]
 
+    @property
+    def inputs(self) -> list[str]:
+        """Inputs that are no constants."""
+        return [value.name for value in self.model.graph.input if value.name not in self.constants]
+
     def cut(self, value: str, stops: Collection[str]) -> Slice:
         """What computes `value` from values of `stops`, from inputs of the graph and from constants."""
         found: set[int] = set()

@@ -130,12 +130,13 @@ def _debug(result: DebugResult) -> Iterable[Row]:
     for layer in result.layers:
         yield {
             "layer": layer.label,
-            "operators": " + ".join(layer.operators),
+            "operators": layer.kind,
             "state": layer.state,
             "outputs_db": None if layer.effect is None else layer.effect.sqnr_db,
             "own_db": None if layer.own is None else layer.own.sqnr_db,
             "own_db_on_cpu": None if layer.on_cpu is None else layer.on_cpu.sqnr_db,
             "accumulated_db": None if layer.accumulated is None else layer.accumulated.sqnr_db,
+            "clipped": layer.clipped,
             "ep": layer.ep,
         }
 

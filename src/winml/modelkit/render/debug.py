@@ -38,8 +38,7 @@ def _row(layer: LayerNoise, *, elsewhere: bool) -> tuple[str, ...]:
     cpu = (_ratio(layer.on_cpu),) if elsewhere else ()
     own = _ratio(layer.own) if layer.state == "measured" else layer.state
     place = (layer.ep or "").removesuffix("ExecutionProvider")
-    ops = " + ".join(layer.operators)
-    return (layer.label, ops, _ratio(layer.effect), own, *cpu, _ratio(layer.accumulated), place)
+    return (layer.label, layer.kind, _ratio(layer.effect), own, *cpu, _ratio(layer.accumulated), place)
 
 
 def debug_text(result: DebugResult, layers: int = LAYERS) -> str:

@@ -58,7 +58,7 @@ def _bars(result: DebugResult) -> list[Block]:
 def _bar(layer: LayerNoise) -> Bar:
     texts = (_percent(layer.effect), _percent(layer.own))
     said = f"{layer.label}: {texts[0]} of the outputs, {texts[1]} of its own value"
-    return Bar(layer.label, said, amplitude(layer.effect), texts, detail=" + ".join(layer.operators))
+    return Bar(layer.label, said, amplitude(layer.effect), texts, detail=layer.kind)
 
 
 def _percent(noise: Noise | None) -> str:
@@ -80,7 +80,7 @@ def _layers(result: DebugResult) -> Block:
     rows = [
         (
             layer.label,
-            " + ".join(layer.operators),
+            layer.kind,
             layer.state if layer.reason is None else f"{layer.state}: {layer.reason}",
             _decibels(layer.effect),
             _decibels(layer.own),
