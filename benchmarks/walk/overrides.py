@@ -71,6 +71,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "donut": {"encoder": {"model_type": "donut-swin"}, "decoder": {"model_type": "mbart", "is_decoder": True,
               "add_cross_attention": True}, "decoder_start_token_id": 2, "pad_token_id": 1, "eos_token_id": 2},
     "swin": SWIN, "swinv2": SWIN, "donut-swin": SWIN, "maskformer-swin": SWIN,
+    "t5": {"decoder_start_token_id": 0},
     "esm": {"vocab_size": 33, "pad_token_id": 1, "mask_token_id": 32},
     "layoutlmv3": {"coordinate_size": 6, "shape_size": 4},
     "mobilenet_v1": {"depth_multiplier": 0.25, "image_size": 64},
