@@ -129,7 +129,7 @@ DOCUMENTS: dict[str, Document] = {
         "Recorded session medians, the input of `winml kb judge`", ("findings.judge:RecordedSessions",)
     ),
     "quantize-within": Document(
-        "Result of `winml quantize` with a limit of accuracy", ("accuracy.mend:MendResult",), command=True
+        "Result of `winml quantize` with a limit of accuracy", ("accuracy.mend_result:MendResult",), command=True
     ),
     "debug": Document("Result of `winml debug`", ("accuracy.result:DebugResult",), command=True),
     "eval": Document("Result of `winml eval`", ("evaluation.result:EvalResult",), command=True),

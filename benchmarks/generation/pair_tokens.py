@@ -49,7 +49,8 @@ def main() -> int:
     model.generation_config = config
     given = {name: torch.from_numpy(value) for name, value in inputs.items()}
     with torch.inference_mode():
-        wanted = model.generate(**given, generation_config=config)[:, 1:].numpy()
+        wanted = model.generate(**given, generation_config=config).numpy()
+    wanted = wanted[:, -tokens:]  # Whisper leaves the token away that a text begins with
     with Composite(build, target=Target("cpu", "cpu")) as composite:
         made = composite.generate(inputs, new_tokens=tokens)
     length = made.shape[1]

@@ -12,7 +12,8 @@ import onnx
 import pytest
 
 from winml.modelkit.accuracy import mend as mending
-from winml.modelkit.accuracy.mend import FailedMend, Goal, MendResult, quantize_within
+from winml.modelkit.accuracy.mend import Goal, quantize_within
+from winml.modelkit.accuracy.mend_result import FailedMend, MendResult
 from winml.modelkit.building.quantize.command import QuantizeRequest
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import CheckFailed, RequestError

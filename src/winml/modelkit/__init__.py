@@ -13,6 +13,8 @@ TYPE_CHECKING = False
 """Known to type checkers by its name; `typing` costs more than everything else here."""
 if TYPE_CHECKING:
     from winml.modelkit import sample as sample
+    from winml.modelkit.accuracy.mend_result import MendResult as MendResult
+    from winml.modelkit.accuracy.result import DebugResult as DebugResult
     from winml.modelkit.api.measurements import compare as compare
     from winml.modelkit.api.measurements import debug as debug
     from winml.modelkit.api.measurements import evaluate as evaluate
@@ -68,11 +70,13 @@ _FROM = {
     "CommandResult": "core.result",
     "CompareResult": "measuring.compare_result",
     "CompileResult": "building.compile.result",
+    "DebugResult": "accuracy.result",
     "EvalResult": "evaluation.result",
     "Event": "core.events",
     "ExportResult": "building.export.result",
     "FolderInspection": "building.export.describe",
     "GenerationPerf": "measuring.generation",
+    "MendResult": "accuracy.mend_result",
     "Inspection": "building.inspect",
     "KbReport": "findings.result",
     "ModelkitError": "core.errors",

@@ -14,17 +14,15 @@ from typing import Any, Literal
 
 from winml.modelkit.accuracy.debug import DebugRequest, debug
 from winml.modelkit.accuracy.events import MendAttempt
+from winml.modelkit.accuracy.mend_result import Attempt, FailedMend, MendResult
 from winml.modelkit.accuracy.result import DebugResult, LayerNoise
 from winml.modelkit.building import output_model
 from winml.modelkit.building.model_argument import model_path
 from winml.modelkit.building.quantize.command import QuantizeRequest, quantize
-from winml.modelkit.building.quantize.result import QuantizeResult
 from winml.modelkit.core.config import RANDOM, DataSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import CheckFailed, RequestError, RunFailedError
 from winml.modelkit.core.events import OnEvent, ignore
-from winml.modelkit.core.result import CommandResult
-from winml.modelkit.core.values import Count
 from winml.modelkit.ep import probing as targets
 from winml.modelkit.evaluation.evaluate import EvalRequest, evaluate
 from winml.modelkit.evaluation.result import EvalResult, Judging
@@ -44,55 +42,6 @@ class Goal:
     max_drop: float | None = None
     min_agreement: float | None = None
     by: Literal["interval", "value"] = "interval"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Attempt:
-    """One assignment of precisions, and what it came to on the target."""
-
-    kept: int
-    """Layers in float."""
-    nodes: tuple[str, ...]
-    """Their nodes in the model before."""
-    answer: Literal["within", "exceeded", "inconclusive", "failed"]
-    metric: str | None
-    value: float | None
-    """Of the metric."""
-    drop: float | None
-    agreement: float | None
-    """The least median cosine of an output to the one before."""
-    bytes: int | None
-    seconds: float
-    reason: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class MendResult(CommandResult):
-    """A model that was quantized as far as its limit allows."""
-
-    schema: Literal["winml/quantize-within/1"] = "winml/quantize-within/1"
-    ok: Literal[True] = True
-    model: str
-    output: str
-    max_drop: float | None
-    min_agreement: float | None
-    layers: Count
-    """Layers that can stay in float."""
-    kept: tuple[str, ...]
-    """Nodes that do."""
-    attempts: tuple[Attempt, ...]
-    quantized: QuantizeResult
-    evaluation: EvalResult
-    notes: tuple[str, ...]
-    warnings: tuple[str, ...]
-    seconds: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class FailedMend:
-    """What was tried where no assignment holds the limit."""
-
-    attempts: tuple[Attempt, ...]
 
 
 def quantize_within(request: QuantizeRequest, goal: Goal, on_event: OnEvent) -> MendResult:

@@ -26,7 +26,7 @@ from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.events import OnEvent
 
 if TYPE_CHECKING:
-    from winml.modelkit.accuracy.mend import MendResult
+    from winml.modelkit.accuracy.mend_result import MendResult
     from winml.modelkit.api.arguments import DataLike, Dims, EPOptions, ModelLike, PathLike, Shapes, Words
     from winml.modelkit.building.analysis.result import AnalyzeResult
     from winml.modelkit.building.build import BuildRequest

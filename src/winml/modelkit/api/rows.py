@@ -9,7 +9,7 @@ from winml.modelkit.core.measurement import NS_PER_MS
 from winml.modelkit.core.values import to_json
 
 if TYPE_CHECKING:
-    from winml.modelkit.accuracy.mend import MendResult
+    from winml.modelkit.accuracy.mend_result import MendResult
     from winml.modelkit.accuracy.result import DebugResult
     from winml.modelkit.build_matrix.command import PlanResult, RunState
     from winml.modelkit.building.analysis.result import AnalyzeResult

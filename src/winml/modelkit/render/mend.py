@@ -9,7 +9,7 @@ from winml.modelkit.render.table import table
 from winml.modelkit.render.units import size
 
 if TYPE_CHECKING:
-    from winml.modelkit.accuracy.mend import Attempt, MendResult
+    from winml.modelkit.accuracy.mend_result import Attempt, MendResult
 
 _ANSWERS = {"within": "held", "exceeded": "not held", "inconclusive": "cannot tell", "failed": "failed"}
 _MOST_NODES = 12
