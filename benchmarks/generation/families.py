@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -50,12 +51,17 @@ def run(work: Path, *words: str) -> dict[str, Any]:
     return found
 
 
+def plain(text: str) -> str:
+    """A reason without folders of the machine that it was met on."""
+    return re.sub(r"(?<![\w.])/(?:[^\s`\"'/]+/)+", "", text)
+
+
 def judge_decoder(name: str, source: Path, work: Path) -> dict[str, Any]:
     """One graph with a cache: its tokens, then what every precision costs."""
     base = f"{name}-fp32"
     built = run(work, "build", "-m", str(source), *CPU, "-p", "fp32", "-o", base, "--overwrite")
     if not built["ok"]:
-        return {"refused": built["error"]["message"]}
+        return {"refused": plain(built["error"]["message"])}
     exported = json.loads((work / base / "export_metadata.json").read_text(encoding="utf-8"))
     row: dict[str, Any] = {"exporter": exported["exporter"], "tokens": exported["parity"].get("tokens")}
     row["bytes"] = {"fp32": built["artifact"]["bytes"]}
@@ -64,7 +70,7 @@ def judge_decoder(name: str, source: Path, work: Path) -> dict[str, Any]:
         folder = f"{name}-{precision}"
         other = run(work, "build", "-m", str(source), *CPU, "-p", precision, "-o", folder, "--overwrite")
         if not other["ok"]:
-            row["precisions"][precision] = {"refused": other["error"]["message"]}
+            row["precisions"][precision] = {"refused": plain(other["error"]["message"])}
             continue
         row["bytes"][precision] = other["artifact"]["bytes"]
         row["precisions"][precision] = compare(folder, base, work)
@@ -83,7 +89,7 @@ def compare(folder: str, base: str, work: Path) -> dict[str, Any]:
             work, "eval", "-m", folder, "--reference", base, "--data", data, "--task", task, *CPU, "--new-tokens", "32"
         )
         if not judged["ok"]:
-            found[task] = {"refused": judged["error"]["message"]}
+            found[task] = {"refused": plain(judged["error"]["message"])}
             continue
         found |= {name: value for name, value in find_metrics(judged).items() if name in metrics}
     return found
@@ -103,11 +109,11 @@ def judge_pair(name: str, source: Path, work: Path) -> dict[str, Any]:
     folder = work / f"{name}-fp32"
     built = run(work, "build", "-m", str(source), *CPU, "-p", "fp32", "-o", str(folder), "--overwrite")
     if not built["ok"]:
-        return {"refused": built["error"]["message"]}
+        return {"refused": plain(built["error"]["message"])}
     words = [sys.executable, str(HERE / "pair_tokens.py"), str(source), str(folder)]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=900)
     if done.returncode:
-        return {"refused": done.stderr.strip()[-300:]}
+        return {"refused": plain(done.stderr.strip()[-300:])}
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return {"exporter": "transformers", "tokens": found}
 
@@ -117,7 +123,7 @@ def judge_npu(name: str, source: Path, work: Path) -> dict[str, Any]:
     folder = f"{name}-npu"
     built = run(work, "build", "-m", str(source), *NPU, "-o", folder, "--overwrite")
     if not built["ok"]:
-        return {"refused": built["error"]["message"]}
+        return {"refused": plain(built["error"]["message"])}
     placed: dict[str, Any] = {}
     for part in built.get("parts", [built]):
         proof = part["proof"]
