@@ -140,7 +140,8 @@ def test_a_layer_that_the_ep_refuses_is_a_row_and_not_the_end(
     states = [layer.state for layer in result.layers]
     assert states.count("refused") == 1
     assert states.count("measured") == len(states) - 1
-    assert result.layers[0].reason == "no such kernel"
+    assert [layer.reason for layer in result.layers if layer.state == "refused"] == ["no such kernel"]
+    assert any("no such kernel" in line for line in result.summary)
 
 
 def test_where_values_cannot_be_outputs_layers_run_one_after_another(
@@ -165,6 +166,58 @@ def test_where_values_cannot_be_outputs_layers_run_one_after_another(
         assert ours.accumulated is not None
         assert other.accumulated is not None
         assert ours.accumulated.sqnr_db == pytest.approx(other.accumulated.sqnr_db, abs=0.5)
+
+
+def parsed(path: Path, text: str) -> Path:
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 20]> {text}'), path)
+    return path
+
+
+def test_a_reference_that_is_quantized_is_refused(faults: ModuleType, tmp_path: Path) -> None:
+    reference, damaged, *_ = faults.make_case(tmp_path, 1)
+    with pytest.raises(RequestError, match="reference is a quantized model"):
+        find(reference, damaged)
+
+
+def test_an_input_that_the_reference_does_not_have_is_an_error(tmp_path: Path) -> None:
+    a = parsed(tmp_path / "a.onnx", "g (float[1, 4] x) => (float[1, 4] y) { h = Relu(x) y = Sin(h) }")
+    b = parsed(tmp_path / "b.onnx", "g (float[1, 4] z) => (float[1, 4] y) { h = Relu(z) y = Sin(h) }")
+    with pytest.raises(DataError, match="reads `z`"):
+        find(b, a)
+
+
+def test_outputs_that_are_not_compared_are_named(tmp_path: Path) -> None:
+    """A whole number has no noise: what is not compared is not equal."""
+    before = "g (float[1, 4] x) => (int64[1, 1] top) { h = Relu(x) top = ArgMax <axis: int = 1> (h) }"
+    a = parsed(tmp_path / "a.onnx", before)
+    b = parsed(tmp_path / "b.onnx", before.replace("Relu", "LeakyRelu"))
+    result = find(b, a)
+    assert result.outputs == ()
+    assert "top" in result.warnings[0]
+    assert all(layer.effect is None for layer in result.layers)
+
+
+def test_a_small_output_is_not_hidden_by_a_large_one(tmp_path: Path) -> None:
+    text = """g (float[1, 4] x) => (float[1, 4] boxes, float[1, 4] scores)
+        <float one = {0.001}, float many = {1000.0}> {{ boxes = Mul(x, many) s = Mul(x, one) scores = OP(s) }}"""
+    text = text.replace("{{", "{").replace("}}", "}")
+    a = parsed(tmp_path / "a.onnx", text.replace("OP", "Sin"))
+    b = parsed(tmp_path / "b.onnx", text.replace("OP", "Tan"))
+    result = find(b, a)
+    first = result.layers[0]
+    assert first.value == "scores"
+    assert first.effect is not None
+    assert first.own is not None
+    assert first.effect.sqnr_db == pytest.approx(first.own.sqnr_db, abs=0.1)
+
+
+def test_a_reference_that_is_random_has_no_effects(tmp_path: Path) -> None:
+    text = "g (float[1, 4] x) => (float[1, 4] y) { h = OP(x) r = RandomNormalLike(h) y = Add(h, r) }"
+    a = parsed(tmp_path / "a.onnx", text.replace("OP", "Sin"))
+    b = parsed(tmp_path / "b.onnx", text.replace("OP", "Tan"))
+    result = find(b, a)
+    assert all(layer.effect is None for layer in result.layers)
+    assert any("other outputs each time" in line for line in result.warnings)
 
 
 def _noise(ratio: float) -> Noise:

@@ -91,7 +91,7 @@ def test_layers_by_themselves_compute_what_they_compute_in_the_model() -> None:
     made = dict(zip([o.name for o in alone.get_outputs()], alone.run(None, feed), strict=True))
     pair = layers.input_pairs(candidate, found[2][1])["b"]
     w2 = numpy_helper.to_array(candidate.model.graph.initializer[1])
-    np.testing.assert_allclose(made["L2"], pair.apply(values["b"]) @ w2, rtol=1e-5)
+    np.testing.assert_allclose(made[layers.output_name(2)], pair.apply(values["b"]) @ w2, rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -115,6 +115,7 @@ def test_noise_is_added_up_over_samples() -> None:
     total.add(np.array([3.0, 0.0]), np.array([3.0, 0.3]))
     total.add(np.array([0.0, 1.0]), np.array([0.1, 1.0]))
     found = total.result()
+    assert found is not None
     assert found.sqnr_db == pytest.approx(20.0)
     assert not found.equal
     assert found.rank == found.sqnr_db
@@ -124,19 +125,28 @@ def test_numbers_that_are_none_are_counted_and_rank_first() -> None:
     total = NoiseSum()
     total.add(np.array([1.0, 2.0, np.inf]), np.array([1.0, np.nan, np.inf]))
     found = total.result()
+    assert found is not None
     assert found.not_finite == 1
     assert found.rank == -np.inf
-    same = NoiseSum()
-    same.add(np.array([1.0]), np.array([1.0]))
-    assert same.result().equal
-    assert same.result().rank == np.inf
+    total = NoiseSum()
+    total.add(np.array([1.0]), np.array([1.0]))
+    same = total.result()
+    assert same is not None
+    assert same.equal
+    assert same.rank == np.inf
+
+
+def test_where_nothing_is_compared_there_is_no_answer() -> None:
+    total = NoiseSum()
+    total.add(np.zeros((0, 3)), np.zeros((0, 3)))
+    assert total.result() is None
 
 
 def test_noise_is_added_to_a_value_inside_a_model() -> None:
     import onnxruntime
 
     reference = parse(REFERENCE)
-    model, name = layers.add_noise(reference.model, "b", TensorProto.FLOAT)
+    model, name = layers.add_noise(reference.model, {"b": TensorProto.FLOAT}), layers.noise_name("b")
     session = onnxruntime.InferenceSession(model.SerializeToString())
     x = np.ones((1, 4), np.float32)
     plain = session.run(["y"], {"x": x, name: np.zeros((1, 4), np.float32)})[0]
@@ -149,7 +159,7 @@ def test_noise_is_added_to_an_input_of_a_model() -> None:
     import onnxruntime
 
     reference = parse(REFERENCE)
-    model, name = layers.add_noise(reference.model, "x", TensorProto.FLOAT)
+    model, name = layers.add_noise(reference.model, {"x": TensorProto.FLOAT}), layers.noise_name("x")
     session = onnxruntime.InferenceSession(model.SerializeToString())
     x = np.linspace(-1, 1, 4, dtype=np.float32)[None]
     noisy = session.run(["y"], {"x": np.zeros_like(x), name: x})[0]

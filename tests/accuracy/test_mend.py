@@ -61,6 +61,7 @@ def test_as_few_layers_as_needed_stay_in_float(model: Path) -> None:
     held = [attempt for attempt in result.attempts if attempt.answer == "within"]
     chosen = min(held, key=lambda attempt: attempt.kept)
     assert result.kept == chosen.nodes
+    assert result.layers is not None
     assert 0 < chosen.kept < result.layers
     failed = [attempt.kept for attempt in result.attempts if attempt.answer != "within"]
     assert chosen.kept - 1 in failed
@@ -78,7 +79,8 @@ def test_a_model_that_holds_the_limit_stays_quantized(model: Path) -> None:
     result = mend(model, 0.1)
     assert [attempt.kept for attempt in result.attempts] == [0]
     assert result.kept == ()
-    assert result.notes[0] == "every layer is quantized"
+    assert result.notes[0] == "all that the precision quantizes is quantized"
+    assert result.layers is None
 
 
 def test_a_limit_that_nothing_holds_is_said_and_nothing_is_written(
@@ -97,3 +99,26 @@ def test_an_output_that_exists_is_an_error_before_the_work(model: Path) -> None:
     model.with_name("out.onnx").write_bytes(b"")
     with pytest.raises(RequestError, match="exists"):
         mend(model, 0.9)
+
+
+def test_nodes_without_names_can_stay_in_float(faults: ModuleType, tmp_path: Path) -> None:
+    """Debug and quantizer know them by the same names, which a Constant node before them does not shift."""
+    made = faults.perceptron(np.random.default_rng(0))
+    tensor = made.graph.initializer[6]
+    array = onnx.numpy_helper.to_array(tensor).copy()
+    array[0, :] *= 400
+    constant = onnx.helper.make_node("Constant", [], [tensor.name], value=onnx.numpy_helper.from_array(array, "v"))
+    del made.graph.initializer[6]
+    made.graph.node.insert(0, constant)
+    for node in made.graph.node:
+        node.name = ""
+    onnx.save(made, tmp_path / "model.onnx")
+    result = mend(tmp_path / "model.onnx", 0.9995)
+    assert result.kept
+    floats = {node.name: node for node in onnx.load(tmp_path / "out.onnx").graph.node if node.name in result.kept}
+    constants = {one.name for one in onnx.load(tmp_path / "out.onnx").graph.initializer}
+    weights = {name: node.input[1] for name, node in floats.items() if node.op_type == "MatMul"}
+    assert weights
+    # A product that stays in float reads its weight as it is.
+    assert set(weights.values()) <= constants
+    assert result.model == str(tmp_path / "model.onnx")

@@ -89,7 +89,7 @@ BAD = [
     (("-p", "dynamic", "--calibration", "random"), "needs no calibration data"),
     (("--calibration", "random", "--op-types", "Konv"), "no operator `Konv`"),
     (("--calibration", "random", "--activations", "int8", "--weights", "uint8"), "cannot go with uint8 weights"),
-    (("--calibration", "random", "--data", "x.npz"), "cannot be combined"),
+    (("--data", "x.npz"), "are for a limit"),
     (("--calibration", "nothing.npz"), "not found"),
     (("--target", "qnn/gpu", "-p", "int8", "--calibration", "random"), "cannot be used on qnn/gpu"),
     (("--target", "qnn/npu", "-p", "w4a16", "--per-tensor", "--calibration", "random"), "4-bit weights per tensor"),
@@ -180,7 +180,7 @@ def test_a_build_and_the_commands_use_one_result(zoo: Path, tmp_path: Path, no_l
     """Also of a model that another command wrote under a name of its own."""
     for name, seed in (("data", 0), ("other", 1)):
         np.savez(tmp_path / f"{name}.npz", x=np.random.default_rng(seed).random((2, 3, 16, 16), dtype=np.float32))
-    to_int8 = ("--target", "cpu", "-p", "int8", "--json", "--data")
+    to_int8 = ("--target", "cpu", "-p", "int8", "--json", "--calibration")
     first = winml("optimize", "-m", zoo / "conv.onnx", "-o", tmp_path / "mine.onnx", "--target", "cpu")
     assert first.returncode == 0, first.stderr
     words = ("quantize", "-m", tmp_path / "mine.onnx", *to_int8)

@@ -38,8 +38,8 @@ def summarize(
         yield f"{row.label} ({row.kind}) gives NaN or infinity where the reference has numbers"
     for row in [row for row in layers if row.state in ("refused", "crashed")][:MOST]:
         yield f"{row.label} ({row.kind}) {row.state}: {row.reason}"
-    worst = [row for row in layers if row.effect is not None and row.effect.sqnr_db is not None]
-    for row in worst[:MOST]:
+    worst = [row for row in layers if row.effect is not None and not row.effect.equal and not row.alone_only]
+    for row in sorted(worst, key=lambda row: row.effect.rank if row.effect is not None else 0.0)[:MOST]:
         assert row.effect is not None
         text = f"{row.label} ({row.kind}) alone leaves the outputs at {describe(row.effect)}"
         if row.clipped is not None and row.clipped >= CLIPPED:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import field, replace
 from pathlib import Path
 
-from winml.modelkit.accuracy.advice import summarize
+from winml.modelkit.accuracy.advice import describe, summarize
 from winml.modelkit.accuracy.events import DebugStep
 from winml.modelkit.accuracy.noise import Noise
 from winml.modelkit.accuracy.operations import (
@@ -23,10 +24,12 @@ from winml.modelkit.accuracy.operations import (
     JoinArguments,
     JudgeArguments,
     Judged,
+    JudgedLayer,
     PrepareArguments,
     Prepared,
     RanOnTarget,
     RunArguments,
+    RunDistance,
     Work,
 )
 from winml.modelkit.accuracy.result import DebugResult, FusedLayers, LayerNode, LayerNoise, Matching, OutputNoise, State
@@ -34,6 +37,7 @@ from winml.modelkit.building.model_argument import ModelArgument, model_argument
 from winml.modelkit.core.config import RANDOM, DataSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import (
+    ModelFileError,
     PlacementError,
     RequestError,
     RunFailedError,
@@ -68,7 +72,7 @@ FUSED_SESSIONS = 40
 EXPOSING_DB = 20.0
 """Exposing values may change outputs by a hundredth of the noise that is looked for."""
 FIRST = 20
-_REFUSED = (SessionError, PlacementError, RunFailedError, WorkerCrashed, WorkerTimeout)
+_REFUSED = (ModelFileError, SessionError, PlacementError, RunFailedError, WorkerCrashed, WorkerTimeout)
 
 
 @dataclass(frozen=True)
@@ -244,11 +248,15 @@ class _Debugging:
                     waiting += [chosen[middle:], chosen[:middle]]
                     continue
                 crashed = isinstance(error, WorkerCrashed | WorkerTimeout)
-                self.failed[chosen[0]] = ("crashed" if crashed else "refused", error.message)
+                self.failed[chosen[0]] = ("crashed" if crashed else "refused", self.plain(error.message))
                 continue
             tags |= dict.fromkeys(chosen, tag)
             self.eps |= {int(index): ep for index, ep in ran.layers.items()}
         return tags
+
+    def plain(self, message: str) -> str:
+        """A message without the folder of this run."""
+        return message.replace(f"{self.folder}{os.sep}", "")
 
     def join(self, local: Worker, models: dict[str, tuple[int, ...]]) -> tuple[str, ...]:
         return local.ask(tuple[str, ...], "accuracy.join", JoinArguments(work=self.work, models=models))
@@ -266,7 +274,7 @@ class _Debugging:
             with self.start() as there:
                 self.ask_run(there, str(self.folder / "exposed.onnx"), EXPOSED)
         except _REFUSED as error:
-            reason = f"the EP does not run the model with its values as outputs: {error.message}"
+            reason = f"the EP does not run the model with its values as outputs: {self.plain(error.message)}"
         if reason is None:
             again = self.run_again(local, own)
             judged = self.ask_judge(local, own, dict.fromkeys(range(layers), EXPOSED), again=again)
@@ -274,7 +282,8 @@ class _Debugging:
             if reason is None:
                 return judged, "exposed"
             exposed, plain = self.distance(local, EXPOSED), self.distance(local, PLAIN)
-            if exposed.rank >= plain.rank + HEALED_DB and not any(find_unexplained(judged)):
+            healed = exposed is not None and plain is not None and exposed.rank >= plain.rank + HEALED_DB
+            if exposed is not None and plain is not None and healed and not any(find_unexplained(judged)):
                 self.fused = self.find_fused(
                     local, [" ".join(layer.operators) for layer in judged.layers], plain, exposed
                 )
@@ -302,8 +311,9 @@ class _Debugging:
             return False
         return True
 
-    def distance(self, local: Worker, tag: str) -> Noise:
-        return local.ask(Noise, "accuracy.distance", DistanceArguments(work=self.work, tag=tag, samples=self.samples))
+    def distance(self, local: Worker, tag: str) -> Noise | None:
+        asked = DistanceArguments(work=self.work, tag=tag, samples=self.samples)
+        return local.ask(RunDistance, "accuracy.distance", asked).noise
 
     def find_fused(self, local: Worker, operators: Sequence[str], plain: Noise, exposed: Noise) -> Fused:
         """As few layers as can be found whose values, as outputs, make the outputs of the model right.
@@ -374,12 +384,10 @@ class _Debugging:
     def exposing_matters(self, judged: Judged) -> str | None:
         """Why the values that were exposed are not those of the model, if they are not."""
         found = judged.exposing
-        if found is None or found.equal or found.sqnr_db is None:
-            return None
         lost = min((one.rank for one in judged.outputs.values()), default=float("inf"))
-        if found.not_finite == 0 and found.sqnr_db >= lost + EXPOSING_DB:
+        if found is None or found.equal or (not found.not_finite and found.rank >= lost + EXPOSING_DB):
             return None
-        return f"with its values as outputs the model gives other outputs on {self.target} ({found.sqnr_db:.0f} dB)"
+        return f"with its values as outputs the model gives other outputs on {self.target} ({describe(found)})"
 
     def chain(self, local: Worker, layers: Sequence[str]) -> dict[int, str]:
         """Run layer after layer on what the layers before gave; the tag of each.
@@ -399,7 +407,7 @@ class _Debugging:
                 with self.start() as there:
                     self.ask_run(there, path, name, sources=made)
             except _REFUSED as error:
-                self.failed[index] = ("refused", error.message)
+                self.failed[index] = ("refused", self.plain(error.message))
                 continue
             tags[index] = made[value] = name
         return tags
@@ -426,6 +434,16 @@ class _Debugging:
                 "have no counterpart; their layers are part of others"
             )
         warnings = list(self.warnings)
+        if judged.not_compared:
+            names = ", ".join(judged.not_compared[:FIRST])
+            warnings.append(f"outputs that are not compared, as they are no floats of one shape in both: {names}")
+        if not judged.deterministic:
+            warnings.append("the reference gives other outputs each time: what layers do to the outputs is not known")
+        alone = sum(row.alone_only for row in rows)
+        if alone:
+            warnings.append(
+                f"{alone} layers are computed otherwise within the model than by themselves; they come last"
+            )
         synthetic = self.data.source == RANDOM
         if synthetic:
             warnings.append("inputs are random: layers may lose more or less on real ones")
@@ -472,6 +490,7 @@ class _Debugging:
             accumulated=found.accumulated,
             within=found.within,
             clipped=found.clipped,
+            alone_only=_is_alone_only(found),
             effect=found.effect,
             unexplained_db=unexplained_db,
             ep=self.eps.get(index),
@@ -489,21 +508,36 @@ def find_unexplained(judged: Judged) -> list[float | None]:
             found.append(None)
             continue
         lost = min(layer.own.rank, EXPLAINED_DB) - layer.within.rank
-        found.append(lost if lost >= UNEXPLAINED_DB else None)
+        found.append(lost if lost >= UNEXPLAINED_DB and not _is_alone_only(layer) else None)
     return found
+
+
+def _is_alone_only(layer: JudgedLayer) -> bool:
+    """Whether a layer gives by itself what it does not give within the model, where it is right."""
+    if layer.own is None or layer.accumulated is None or layer.within is None:
+        return False
+    better = layer.accumulated.rank >= min(layer.own.rank, EXPLAINED_DB) + UNEXPLAINED_DB
+    return better and layer.within.rank < layer.accumulated.rank
 
 
 def _badness(row: LayerNoise) -> tuple[float, float, float]:
     """Lower comes first: numbers that are none, then what the layer does to the outputs, then its own noise.
 
-    What a layer does within the model alone is not in the noise that it makes by itself: there its value counts.
+    What a layer does within the model alone is not in the noise that it makes by itself: there its difference counts.
+    One without an effect is ranked by its own noise, which is its effect where it makes an output.
     """
-    within = row.accumulated.rank if row.unexplained_db is not None and row.accumulated is not None else float("inf")
-    return (
-        0.0 if _has_broken(row.own) else 1.0 if row.state in ("crashed", "refused") else 2.0,
-        min(within, row.effect.rank if row.effect is not None else float("inf")),
-        row.own.rank if row.own is not None else float("inf"),
-    )
+    nothing = float("inf")
+    own = nothing if row.own is None else row.own.rank
+    effect = own if row.effect is None else row.effect.rank
+    if row.alone_only and row.accumulated is not None:
+        effect = max(effect, row.accumulated.rank)
+    elif row.unexplained_db is not None and row.within is not None:
+        effect = min(effect, row.within.rank)
+    failed = row.state in ("crashed", "refused")
+    if failed and row.accumulated is not None:
+        effect = row.accumulated.rank
+        failed = False
+    return (0.0 if _has_broken(row.own) else 1.0 if failed else 2.0, effect, own)
 
 
 def _has_broken(noise: Noise | None) -> bool:

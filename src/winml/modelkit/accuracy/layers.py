@@ -76,13 +76,17 @@ def expose(model: ModelProto, values: Iterable[str]) -> ModelProto:
     return copy
 
 
+PREFIX = "winml-layer"
+"""Names of joined models begin with it, so that none is a name of the models they come from."""
+
+
 def expected_name(index: int, value: str) -> str:
     """The input of a layer by itself in the model of references."""
-    return f"L{index}/{value}"
+    return f"{PREFIX}/{index}/{value}"
 
 
 def output_name(index: int) -> str:
-    return f"L{index}"
+    return f"{PREFIX}/{index}"
 
 
 def join_candidates(
@@ -130,11 +134,11 @@ class _Joined:
 
     def add_layer(self, index: int, graph: Graph, part: Slice, inputs: Mapping[str, str], value: str) -> None:
         made = {name for position in part.nodes for name in graph.nodes[position].output if name}
-        names = {**{name: f"L{index}/{name}" for name in made}, **inputs}
+        names = {**{name: f"{PREFIX}/{index}/{name}" for name in made}, **inputs}
         for position in part.nodes:
             node = self.model.graph.node.add()
             node.CopyFrom(graph.nodes[position])
-            node.name = f"L{index}/{node.name or position}"
+            node.name = f"{PREFIX}/{index}/{node.name or position}"
             self._rename(node, names, index)
         self.model.graph.node.append(helper.make_node("Identity", [names[value]], [output_name(index)]))
         self.model.graph.output.append(onnx.ValueInfoProto(name=output_name(index)))
@@ -163,7 +167,7 @@ class _Joined:
             return name
         copy = self.model.graph.initializer.add()
         copy.CopyFrom(tensor)
-        made = f"L{index}/{name}"
+        made = f"{PREFIX}/{index}/{name}"
         copy.name = made
         return made
 
@@ -243,28 +247,36 @@ def _read_pair(node: NodeProto, constants: Mapping[str, TensorProto]) -> Pair | 
     return Pair(numbers, offsets, walk.attribute_value(node, "axis", 1), least, most)
 
 
-def add_noise(model: ModelProto, value: str, dtype: int) -> tuple[ModelProto, str]:
-    """The model with an input that is added to a value, and the name of that input."""
+def noise_name(value: str) -> str:
+    """The input that is added to a value."""
+    return f"{PREFIX}/noise/{value}"
+
+
+def add_noise(model: ModelProto, values: Mapping[str, int]) -> ModelProto:
+    """The model with an input for each of these values, by their types, that is added to it."""
     copy = ModelProto()
     copy.CopyFrom(model)
-    noise, plain = f"{value}/noise", f"{value}/plain"
-    position, added = 0, helper.make_node("Add", [plain, noise], [value])
-    for index, node in enumerate(copy.graph.node, 1):
+    plain = {value: f"{PREFIX}/plain/{value}" for value in values}
+    makers = {name for node in copy.graph.node for name in node.output}
+    given = [value for value in values if value not in makers]
+    nodes = [helper.make_node("Add", [value, noise_name(value)], [plain[value]]) for value in given]
+    for node in copy.graph.node:
+        # Readers of an input of the model get the sum, those of a value its name.
+        for place, name in enumerate(node.input):
+            if name in given:
+                node.input[place] = plain[name]
+        made = [name for name in node.output if name in plain]
         for place, name in enumerate(node.output):
-            if name == value:
-                node.output[place] = plain
-                position = index
-    if not position:  # an input of the model: its readers get the sum
-        added = helper.make_node("Add", [value, noise], [plain])
-        for node in copy.graph.node:
-            for place, name in enumerate(node.input):
-                if name == value:
-                    node.input[place] = plain
-    nodes = list(copy.graph.node)
-    del copy.graph.node[:]
-    copy.graph.node.extend([*nodes[:position], added, *nodes[position:]])
-    copy.graph.input.append(helper.make_tensor_value_info(noise, dtype, None))
-    return copy, noise
+            if name in plain:
+                node.output[place] = plain[name]
+        nodes.append(node)
+        nodes += [helper.make_node("Add", [plain[name], noise_name(name)], [name]) for name in made]
+    graph = copy.graph
+    kept = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
+    del graph.node[:]
+    graph.node.extend(kept)
+    graph.input.extend(helper.make_tensor_value_info(noise_name(name), kind, None) for name, kind in values.items())
+    return copy
 
 
 def describe_nodes(graph: Graph, part: Slice) -> list[tuple[str, str]]:

@@ -21,11 +21,20 @@ from winml.modelkit.building.model_argument import model_path
 from winml.modelkit.building.quantize.command import QuantizeRequest, quantize
 from winml.modelkit.core.config import RANDOM, DataSection
 from winml.modelkit.core.dataclass import dataclass
-from winml.modelkit.core.errors import CheckFailed, RequestError, RunFailedError
+from winml.modelkit.core.errors import (
+    CheckFailed,
+    PlacementError,
+    RequestError,
+    RunFailedError,
+    SessionError,
+    WorkerCrashed,
+    WorkerTimeout,
+)
 from winml.modelkit.core.events import OnEvent, ignore
 from winml.modelkit.ep import probing as targets
 from winml.modelkit.evaluation.evaluate import EvalRequest, evaluate
 from winml.modelkit.evaluation.result import EvalResult, Judging
+from winml.modelkit.worker.client import Worker
 from winml.modelkit.worker.scratch import ScratchFolder
 
 ALL_EFFECTS = 100_000
@@ -46,7 +55,7 @@ class Goal:
 
 def quantize_within(request: QuantizeRequest, goal: Goal, on_event: OnEvent) -> MendResult:
     """Quantize as much of a model as holds the limit on the target; nothing is written where nothing does."""
-    started = time.monotonic()
+    started, named = time.monotonic(), request.model
     if goal.max_drop is None and goal.min_agreement is None:
         raise RequestError("there is no limit to hold", hint="give `--max-drop X` or `--min-agreement X`")
     source = model_path(request.model, on_event)
@@ -54,31 +63,39 @@ def quantize_within(request: QuantizeRequest, goal: Goal, on_event: OnEvent) -> 
     output_model.check(output, source, overwrite=request.overwrite)
     target = targets.resolve(request.target, request.ep, request.device).target
     with ScratchFolder("winml-mend-") as folder:
+        source = _name_nodes(source, folder)
+        request = replace(request, model=str(source))
         search = _Search(request, goal, source, str(target), folder, on_event)
         attempt, evaluation = search.run()
         # From the cache, with its outputs compared as was asked for.
         quantized = quantize(
             replace(request, changes=search.changes(attempt.nodes), target=str(target), ep=None, device=None), on_event
         )
-    notes = (
-        [f"{attempt.kept} of {search.layers} layers stay in float"] if attempt.kept else ["every layer is quantized"]
-    )
+    kept = f"{attempt.kept} of {search.layers} layers stay in float"
+    notes = [kept if attempt.kept else "all that the precision quantizes is quantized"]
     if goal.data.source == RANDOM:
         notes.append("the limit was held on random inputs")
     return MendResult(
-        model=request.model,
+        model=named,
         output=request.output,
         max_drop=goal.max_drop,
         min_agreement=goal.min_agreement,
-        layers=max(1, search.layers),
+        layers=search.layers,
         kept=attempt.nodes,
         attempts=tuple(search.attempts),
-        quantized=quantized,
+        quantized=replace(quantized, model=named),
         evaluation=replace(evaluation, model=request.output),
         notes=(*notes, *quantized.outcome.notes),
         warnings=(*quantized.outcome.warnings, *evaluation.warnings),
         seconds=round(time.monotonic() - started, 3),
     )
+
+
+def _name_nodes(source: Path, folder: Path) -> Path:
+    """The model with a name for every node, by which it can stay in float; itself where all have one."""
+    with Worker() as worker:
+        args = {"path": str(source.absolute()), "folder": str(folder)}
+        return worker.ask(Path, "accuracy.name_nodes", args, what=f"naming the nodes of `{source.name}`")
 
 
 _Found = tuple[Attempt, EvalResult]
@@ -93,7 +110,7 @@ class _Search:
         self.request, self.goal, self.source, self.target = request, goal, source, target
         self.folder, self.on_event = folder, on_event
         self.attempts: list[Attempt] = []
-        self.layers = 0
+        self.layers: int | None = None
 
     def run(self) -> _Found:
         """The attempt with the fewest layers in float that holds the limit."""
@@ -140,13 +157,6 @@ class _Search:
         nodes = tuple(dict.fromkeys(name for names in ranking for name in names))
         self.on_event(MendAttempt(number=len(self.attempts) + 1, kept=len(ranking)))
         path = self.folder / f"{len(self.attempts)}.onnx"
-        quantize(
-            replace(
-                self.request, model=str(self.source), output=str(path), changes=self.changes(nodes),
-                target=self.target, ep=None, device=None, overwrite=True,
-            ),
-            ignore,
-        )  # fmt: skip
         judging = Judging(
             self.goal.metric, max_drop=self.goal.max_drop, min_agreement=self.goal.min_agreement, by=self.goal.by
         )
@@ -154,17 +164,25 @@ class _Search:
             model=str(path), data=self.goal.data, task=self.goal.task, target=self.target, reference=str(self.source),
             reference_target="cpu", judging=judging, dims=self.request.dims, timeout_s=self.request.timeout_s,
         )  # fmt: skip
-        found, reason = None, None
+        found: EvalResult | None = None
         try:
-            found = evaluate(request, ignore)
-        except (CheckFailed, RunFailedError) as error:
+            quantize(
+                replace(
+                    self.request, model=str(self.source), output=str(path), changes=self.changes(nodes),
+                    target=self.target, ep=None, device=None, overwrite=True,
+                ),
+                ignore,
+            )  # fmt: skip
+            found = evaluation = evaluate(request, ignore)
+            reason = None
+        except (CheckFailed, RunFailedError, SessionError, PlacementError, WorkerCrashed, WorkerTimeout) as error:
             reason = error.message
-            result = error.result
-            if not isinstance(result, EvalResult):
-                raise
-            evaluation = result
-        else:
-            evaluation = found
+            if not isinstance(error.result, EvalResult):
+                if not nodes:
+                    raise  # what the model is in full nobody can mend
+                self.attempts.append(_failed(len(ranking), nodes, time.monotonic() - started, reason))
+                return None
+            evaluation = error.result
         attempt = _describe(len(ranking), nodes, evaluation, path, time.monotonic() - started, reason)
         self.attempts.append(attempt)
         return None if found is None else (attempt, found)
@@ -175,8 +193,8 @@ class _Search:
         return {**self.request.changes, "exclude_nodes": (*given, *nodes)} if nodes else dict(self.request.changes)
 
     def nothing_helps(self) -> CheckFailed:
-        limit = f"--max-drop {self.goal.max_drop:g}" if self.goal.max_drop is not None else ""
-        limit = limit or f"--min-agreement {self.goal.min_agreement:g}"
+        limits = {"--max-drop": self.goal.max_drop, "--min-agreement": self.goal.min_agreement}
+        limit = " ".join(f"{option} {value!r}" for option, value in limits.items() if value is not None)
         return CheckFailed(
             f"none of {len(self.attempts)} assignments holds `{limit}` on {self.target}, not even with all "
             f"{self.layers} layers in float",
@@ -191,8 +209,15 @@ def _may_stay(layer: LayerNoise) -> bool:
 
 
 def _node_names(layer: LayerNoise) -> tuple[str, ...]:
-    """Nodes of the source as the quantizer names them: one without a name is called after its operator and place."""
-    return tuple(node.name.replace(" #", "_") for node in layer.nodes)
+    return tuple(node.name for node in layer.nodes)
+
+
+def _failed(kept: int, nodes: tuple[str, ...], seconds: float, reason: str) -> Attempt:
+    """An attempt that the quantizer or the target refused."""
+    return Attempt(
+        kept=kept, nodes=nodes, answer="failed", metric=None, value=None, drop=None, agreement=None, bytes=None,
+        seconds=round(seconds, 3), reason=reason,
+    )  # fmt: skip
 
 
 def _describe(

@@ -41,8 +41,8 @@ class MendResult(CommandResult):
     output: str
     max_drop: float | None
     min_agreement: float | None
-    layers: Count
-    """Layers that can stay in float."""
+    layers: Count | None
+    """Layers that lose something; null where the first attempt held the limit and none was asked."""
     kept: tuple[str, ...]
     """Nodes that do."""
     attempts: tuple[Attempt, ...]

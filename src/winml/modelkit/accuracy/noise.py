@@ -56,8 +56,10 @@ class NoiseSum:
         self._product += float(a @ b)
         self._count += a.size
 
-    def result(self) -> Noise:
-        """What the samples so far come to."""
+    def result(self) -> Noise | None:
+        """What the samples so far come to; None where there was no number to compare."""
+        if not self._count + self._not_finite:
+            return None
         equal = self._noise == 0.0 and not self._not_finite
         ratio = None
         if self._signal > 0.0 and self._noise > 0.0:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import itertools
 import re
+import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from winml.modelkit.accuracy.noise import Noise, NoiseSum
 from winml.modelkit.building.proof.operations import cast_inputs, load, read_inputs, save
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.dataclass import dataclass
-from winml.modelkit.core.errors import DataError, RunFailedError
+from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Device, Target
 from winml.modelkit.core.values import Count, read
@@ -31,8 +32,12 @@ from winml.modelkit.session.session import WinMLSession
 CPU = Target("cpu", "cpu")
 REFERENCE, PLAIN, EXPOSED, SEEN, OWN, ON_CPU, AGAIN = "reference", "plain", "exposed", "seen", "own", "cpu", "again"
 _EXPECTED = "expected"
+EFFECT_SECONDS = 120.0
+"""How long the reference may be run to ask for effects, if not for a number of layers that was asked for."""
+SAME_DB = 60.0
+"""Two runs of one model with so little noise between them are the same."""
 """Tags of files with values: `TAG-SAMPLE.npz`."""
-_LAYER = re.compile(r"^L(\d+)(/|$)")
+_LAYER = re.compile(r"^winml-layer/(\d+)(/|$)")
 
 Array = npt.NDArray[Any]
 
@@ -145,6 +150,13 @@ class JudgeArguments:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RunDistance:
+    """How far the worst output of a run is from the reference's; null where none can be compared."""
+
+    noise: Noise | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class JudgedLayer:
     """What was found of a layer."""
 
@@ -166,8 +178,12 @@ class Judged:
 
     layers: tuple[JudgedLayer, ...]
     outputs: Mapping[str, Noise]
+    not_compared: tuple[str, ...]
+    """Outputs of the reference that have no float counterpart of the same shape."""
     exposing: Noise | None
     """How far outputs are from what they are when nothing else is exposed; null where no value was exposed."""
+    deterministic: bool
+    """Whether the reference gives the same outputs again; effects are not known where it does not."""
 
 
 class _Models:
@@ -198,16 +214,23 @@ class _Models:
             places = {str(name): place for place, name in enumerate(stored["names"])}
             return {name: stored[f"a{places[name]}"] for name in names if name in places}
 
-    def outputs(self, tag: str, index: int) -> Iterator[tuple[Array, Array]]:
+    def output_pairs(self) -> dict[str, str]:
+        """Outputs of the reference with those of the candidate: by name, else by place where there are as many."""
+        ours, theirs = self.reference.outputs, self.candidate.outputs
+        if not set(ours) & set(theirs) and len(ours) == len(theirs):
+            return dict(zip(ours, theirs, strict=True))
+        return {name: name for name in ours if name in theirs}
+
+    def outputs(self, tag: str, index: int) -> Iterator[tuple[str, Array, Array]]:
         """Outputs of the reference, and what a run of the model gave for them."""
-        names = {name: self.matched.values.get(name, name) for name in self.reference.outputs}
+        names = self.output_pairs()
         reference = self.pick(REFERENCE, index, list(names))
         found = self.pick(tag, index, list(names.values()))
         for name, other in names.items():
             wanted, value = reference.get(name), found.get(other)
             if wanted is None or value is None or wanted.shape != value.shape or wanted.dtype.kind != "f":
                 continue
-            yield wanted, value
+            yield name, wanted, value
 
     def types(self) -> dict[str, int]:
         """Types of the candidate's values, as far as they follow from the graph."""
@@ -227,6 +250,7 @@ def prepare(args: dict[str, Any], context: object) -> Prepared:
 
     asked = read(PrepareArguments, args)
     models = _Models(asked.work)
+    _check_pair(models)
     if not models.matched.values:
         raise DataError(
             "the two models share no value: neither names nor the order of operators match",
@@ -235,13 +259,20 @@ def prepare(args: dict[str, Any], context: object) -> Prepared:
     files.save(expose(models.reference.model, models.matched.values), models.folder / "reference.onnx")
     specs = read_inputs(Path(asked.work.reference))
     dataset = open_dataset(asked.data, specs, model_folder=Path(asked.model_folder), labels=False)
-    done, found = 0, {}
+    done = 0
+    found: dict[str, Array] = {}
+    shapes: dict[str, tuple[int, ...]] = {}
     section = SessionSection(optimization_level="disable")
     with WinMLSession(models.folder / "reference.onnx", target=CPU, section=section) as session:
         for sample in itertools.islice(dataset, asked.samples):
             feed = cast_inputs(sample.inputs, session.inputs)
             values = {name: value for name, value in session.run(feed).items() if isinstance(value, np.ndarray)}
-            found = {**feed, **values}
+            if found and {name: value.shape for name, value in values.items()} != shapes:
+                raise DataError(
+                    "samples have different shapes, and layers by themselves are run at one",
+                    hint="take samples of one size, give texts one length with `--length N`, or use `--samples 1`",
+                )
+            found, shapes = {**feed, **values}, {name: value.shape for name, value in values.items()}
             save(models.folder / f"{REFERENCE}-{done}.npz", found)
             done += 1
     if not done:
@@ -258,6 +289,23 @@ def prepare(args: dict[str, Any], context: object) -> Prepared:
         data_notes=dataset.notes,
         sizes=symbol_sizes(specs, feed),
     )
+
+
+def _check_pair(models: _Models) -> None:
+    """Raise for a reference that is quantized itself, and for inputs that it does not have."""
+    from winml.modelkit.graph.quantization import quantization_of
+
+    if quantization_of(models.reference.model).kind != "none":
+        raise RequestError(
+            "the reference is a quantized model", hint="`-m` is the quantized model, `--reference` the one before"
+        )
+    known = set(models.reference.inputs)
+    missing = [name for name in models.candidate.inputs if name not in known]
+    if missing:
+        raise DataError(
+            f"the model reads `{missing[0]}`, which the reference does not have",
+            hint="give the model that was quantized as `--reference`",
+        )
 
 
 def join(args: dict[str, Any], context: object) -> tuple[str, ...]:
@@ -301,15 +349,37 @@ def rename_exposed(args: dict[str, Any], context: object) -> int:
     return asked.samples
 
 
-def distance(args: dict[str, Any], context: object) -> Noise:
-    """How far the outputs of a run are from the reference's."""
+def name_nodes(args: dict[str, Any], context: object) -> str:
+    """Write `path` with a name for every node into `folder`; its path, or that of the model where all have one."""
+    from winml.modelkit.graph import files
+
+    path = Path(args["path"])
+    model = files.load(path)
+    used: set[str] = set()
+    changed = False
+    for number, node in enumerate(model.graph.node):
+        if not node.name or node.name in used:
+            name = next(
+                text for extra in itertools.count() if (text := f"{node.op_type}_{number}{extra or ''}") not in used
+            )
+            node.name, changed = name, True
+        used.add(node.name)
+    if not changed:
+        return str(path)
+    named = Path(args["folder"]) / path.name
+    files.save(model, named)
+    return str(named)
+
+
+def distance(args: dict[str, Any], context: object) -> RunDistance:
+    """How far the worst output of a run is from the reference's; None where none can be compared."""
     asked = read(DistanceArguments, args)
     models = _Models(asked.work)
-    total = NoiseSum()
+    totals: dict[str, NoiseSum] = {}
     for number in range(asked.samples):
-        for wanted, value in models.outputs(asked.tag, number):
-            total.add(wanted, value)
-    return total.result()
+        for name, wanted, value in models.outputs(asked.tag, number):
+            totals.setdefault(name, NoiseSum()).add(wanted, value)
+    return RunDistance(noise=worst_of(totals.values()))
 
 
 def run(args: dict[str, Any], context: object) -> RanOnTarget:
@@ -371,10 +441,12 @@ def judge(args: dict[str, Any], context: object) -> Judged:
                 alone = models.values(f"{AGAIN}-{tag}", number)
                 sums.add_layers(sums.within, alone, {name: inside[name] for name in alone})
         sums.add_outputs(models, reference, number, exposed=EXPOSED in asked.accumulated.values())
-    own = {index: found.result() for index, found in sums.own.items()}
-    worst = sorted(own, key=lambda index: own[index].rank)[: asked.effects]
+    own = {index: noise for index, found in sums.own.items() if (noise := found.result()) is not None}
     expecting.close()
+    worst = sorted((index for index in own if not own[index].equal), key=lambda index: own[index].rank)
     effects = _Effects(models, layers, asked)
+    found = effects.measure(worst)
+    outputs = {name: noise for name, total in sums.outputs.items() if (noise := total.result()) is not None}
     return Judged(
         layers=tuple(
             JudgedLayer(
@@ -386,14 +458,22 @@ def judge(args: dict[str, Any], context: object) -> Judged:
                 accumulated=sums.result(sums.accumulated, index),
                 within=sums.result(sums.within, index),
                 clipped=clipping.share(index),
-                effect=effects.measure(index) if index in worst and own[index].rank < float("inf") else None,
+                effect=found.get(index),
                 comparable=index not in sums.other_shape,
             )
             for index, layer in enumerate(layers)
         ),
-        outputs={name: found.result() for name, found in sums.outputs.items()},
-        exposing=sums.result(sums.exposing, ""),
+        outputs=outputs,
+        not_compared=tuple(name for name in models.reference.outputs if name not in outputs),
+        exposing=sums.worst(sums.exposing),
+        deterministic=effects.deterministic,
     )
+
+
+def worst_of(sums: Iterable[NoiseSum]) -> Noise | None:
+    """The noise of the worst; None where nothing was compared."""
+    found = [noise for one in sums if (noise := one.result()) is not None]
+    return min(found, key=lambda noise: noise.rank, default=None)
 
 
 class _Sums:
@@ -409,21 +489,20 @@ class _Sums:
         self.other_shape: set[Any] = set()
 
     def add_layers(self, sums: dict[Any, NoiseSum], expected: Mapping[str, Array], found: Mapping[str, Array]) -> None:
-        """Outputs of layers by themselves, `L7` of the seventh."""
+        """Outputs of layers by themselves."""
         for name, value in found.items():
-            self.add(sums, int(name[1:]), expected.get(name), value)
+            self.add(sums, int(name.rpartition("/")[2]), expected.get(name), value)
 
     def add_outputs(self, models: _Models, reference: Mapping[str, Array], number: int, *, exposed: bool) -> None:
         """Outputs of the model, and what exposing values changed in them."""
         plain = models.values(PLAIN, number)
-        for name in models.reference.outputs:
-            other = models.matched.values.get(name, name)
+        for name, other in models.output_pairs().items():
             if other in plain:
                 self.add(self.outputs, name, reference.get(name), plain[other])
         if exposed:
             again = models.pick(EXPOSED, number, list(plain))
             for name, value in plain.items():
-                self.add(self.exposing, "", value, again[name])
+                self.add(self.exposing, name, value, again[name])
 
     def add(self, sums: dict[Any, NoiseSum], key: Any, expected: Array | None, found: Array) -> None:
         if expected is None or expected.dtype.kind != "f":
@@ -432,6 +511,10 @@ class _Sums:
             self.other_shape.add(key)
             return
         sums.setdefault(key, NoiseSum()).add(expected, found)
+
+    def worst(self, sums: dict[Any, NoiseSum]) -> Noise | None:
+        """The sum with the most noise: outputs differ by orders of magnitude, and each counts."""
+        return worst_of(sums.values())
 
     def result(self, sums: dict[Any, NoiseSum], key: Any) -> Noise | None:
         found = sums.get(key)
@@ -466,6 +549,9 @@ class _Expecting:
         from winml.modelkit.graph import files
 
         self._chosen = [(index, layers[index]) for index in chosen]
+        self._session: WinMLSession | None = None
+        if not chosen:
+            return
         self._pairs = {index: input_pairs(models.candidate, layer) for index, layer in self._chosen}
         sample = models.values(REFERENCE, 0)
         path = models.folder / "expected.onnx"
@@ -475,6 +561,8 @@ class _Expecting:
     def outputs(self, reference: Mapping[str, Array]) -> dict[str, Array]:
         from winml.modelkit.accuracy.layers import expected_name
 
+        if self._session is None:
+            return {}
         feed = {}
         for index, layer in self._chosen:
             pairs = self._pairs[index]
@@ -486,43 +574,75 @@ class _Expecting:
         return self._session.run_arrays({name: value for name, value in feed.items() if name in known})
 
     def close(self) -> None:
-        self._session.close()
+        if self._session is not None:
+            self._session.close()
 
 
 class _Effects:
-    """What the noise of one layer does to the outputs of the reference."""
+    """What the noise of one layer does to the outputs of the reference, in one session with an input for each."""
 
     def __init__(self, models: _Models, layers: list[Any], asked: JudgeArguments) -> None:
         self._models, self._layers, self._asked = models, layers, asked
         self._outputs = [name for name in models.reference.outputs if name]
+        self.deterministic = True
 
-    def measure(self, index: int) -> Noise | None:
+    def measure(self, worst: Sequence[int]) -> dict[int, Noise]:
+        """The worst output for each layer, those with the most noise first, as far as the time reaches."""
         from onnx import helper
 
-        from winml.modelkit.accuracy.layers import add_noise, output_name
+        from winml.modelkit.accuracy.layers import add_noise, noise_name
         from winml.modelkit.graph import files
 
-        models, layer = self._models, self._layers[index]
-        tag = self._asked.own[str(index)]
-        total = NoiseSum()
-        before = models.pick(REFERENCE, 0, [layer.value])[layer.value]
-        kind = helper.np_dtype_to_tensor_dtype(before.dtype)
-        model, name = add_noise(models.reference.model, layer.value, kind)
-        path = models.folder / "effect.onnx"
-        files.save(model, path, overwrite=True)
-        try:
-            with WinMLSession(path, target=CPU, section=SessionSection(optimization_level="basic")) as session:
-                inputs = [spec.name for spec in session.inputs if spec.name != name]
-                for number in range(self._asked.samples):
-                    reference = models.pick(REFERENCE, number, [*inputs, *self._outputs])
-                    (expected,) = models.pick(_EXPECTED, number, [output_name(index)]).values()
-                    (found,) = models.pick(tag, number, [output_name(index)]).values()
-                    noise = np.nan_to_num(found.astype(np.float64) - expected, nan=0.0, posinf=0.0, neginf=0.0)
-                    feed = {one: reference[one] for one in inputs}
-                    made = session.run_arrays({**feed, name: noise.astype(before.dtype)})
-                    for output, value in made.items():
-                        if output in reference and value.dtype.kind == "f" and value.shape == reference[output].shape:
-                            total.add(reference[output], value)
-        except RunFailedError:
-            return None  # a value that is read in a type that has no sum
-        return total.result()
+        if not worst:
+            return {}
+        models = self._models
+        values = [self._layers[index].value for index in worst]
+        dtypes = {name: value.dtype for name, value in models.pick(REFERENCE, 0, values).items()}
+        kinds = {name: helper.np_dtype_to_tensor_dtype(dtype) for name, dtype in dtypes.items()}
+        path = models.folder / "effects.onnx"
+        files.save(add_noise(models.reference.model, kinds), path, overwrite=True)
+        zeros = {noise_name(name): np.zeros((), dtype) for name, dtype in dtypes.items()}
+        totals: dict[int, dict[str, NoiseSum]] = {}
+        with WinMLSession(path, target=CPU, section=SessionSection(optimization_level="basic")) as session:
+            inputs = [spec.name for spec in session.inputs if spec.name not in zeros]
+            for number in range(self._asked.samples):
+                reference = models.pick(REFERENCE, number, [*inputs, *self._outputs])
+                feed = {**zeros, **{name: reference[name] for name in inputs}}
+                started = time.monotonic()
+                self._check(session.run_arrays(feed), reference)
+                if not self.deterministic:
+                    return {}
+                seconds = max(time.monotonic() - started, 1e-6)
+                if not number:
+                    reach = int(EFFECT_SECONDS / (seconds * self._asked.samples))
+                    worst = worst[: max(self._asked.effects, reach)]
+                for index in worst:
+                    noise = self._noise(index, number).astype(dtypes[self._layers[index].value])
+                    made = session.run_arrays({**feed, noise_name(self._layers[index].value): noise})
+                    for name, value in made.items():
+                        wanted = reference.get(name)
+                        if wanted is not None and value.dtype.kind == "f" and value.shape == wanted.shape:
+                            totals.setdefault(index, {}).setdefault(name, NoiseSum()).add(wanted, value)
+        found = {index: worst_of(sums.values()) for index, sums in totals.items()}
+        return {index: noise for index, noise in found.items() if noise is not None}
+
+    def _noise(self, index: int, number: int) -> Array:
+        """What a layer by itself adds to its value in a sample; nothing where it is no number, which is said apart."""
+        from winml.modelkit.accuracy.layers import output_name
+
+        name = output_name(index)
+        (expected,) = self._models.pick(_EXPECTED, number, [name]).values()
+        (found,) = self._models.pick(self._asked.own[str(index)], number, [name]).values()
+        return np.nan_to_num(found.astype(np.float64) - expected, nan=0.0, posinf=0.0, neginf=0.0)
+
+    def _check(self, made: Mapping[str, Array], reference: Mapping[str, Array]) -> None:
+        """Note a reference that gives other outputs for the same inputs."""
+        for name, value in made.items():
+            wanted = reference.get(name)
+            if wanted is None or wanted.dtype.kind != "f" or wanted.shape != value.shape:
+                continue
+            total = NoiseSum()
+            total.add(wanted, value)
+            noise = total.result()
+            if noise is not None and noise.rank < SAME_DB:
+                self.deterministic = False

@@ -46,6 +46,9 @@ class LayerNoise:
     """The outputs of the reference with the noise of this layer alone; null where it was not asked."""
     clipped: float | None = None
     """The share of the reference's numbers that lie beyond the range this value is quantized to; null in float."""
+    alone_only: bool = False
+    """Whether the layer is much worse by itself than within the model: the EP computes it in another way there, so that
+    what it does by itself says nothing."""
     unexplained_db: float | None = None
     """How much more the layer loses within the model than by itself, where that is much."""
     ep: str | None = None

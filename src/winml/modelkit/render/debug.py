@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from winml.modelkit.render.table import table
+from winml.modelkit.render.units import counted
 
 if TYPE_CHECKING:
     from winml.modelkit.accuracy.noise import Noise
@@ -30,7 +31,7 @@ def _headline(result: DebugResult) -> str:
     simulated = " (simulated)" if result.target.simulated else ""
     return (
         f"{Path(result.model).name} on {result.target}{simulated} against {Path(result.reference).name} · "
-        f"{result.samples} samples of {Path(result.data).name} · {len(result.layers)} layers"
+        f"{counted(result.samples, 'sample')} of {Path(result.data).name} · {counted(len(result.layers), 'layer')}"
     )
 
 

@@ -16,7 +16,7 @@ _MOST_NODES = 12
 
 
 def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.5f}"
+    return "" if value is None else f"{value:.7g}"
 
 
 def _row(attempt: Attempt) -> tuple[str, ...]:
@@ -33,8 +33,8 @@ def _row(attempt: Attempt) -> tuple[str, ...]:
 def mend_text(result: MendResult) -> str:
     """Every attempt, and the layers that stay in float."""
     quantized = result.quantized
-    limit = f"a drop of at most {result.max_drop:g}" if result.max_drop is not None else ""
-    limit = limit or f"an agreement of at least {result.min_agreement:g}"
+    limits = {"a drop of at most": result.max_drop, "an agreement of at least": result.min_agreement}
+    limit = " and ".join(f"{words} {value!r}" for words, value in limits.items() if value is not None)
     name = next((attempt.metric for attempt in result.attempts if attempt.metric), None) or "metric"
     head = ("in float", name, "drop", "agreement", "size", "limit")
     names = ("layers in float", name, "drop", "least median cosine", "size", "limit")
