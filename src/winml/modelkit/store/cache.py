@@ -126,7 +126,8 @@ class Cache:
         sizes = {o.digest: o.bytes for o in self.objects}
         kept, dropped = self._choose(now, sizes, pinned, max_bytes, older_than_s)
         named = pinned.union(*(e.files.values() for e in kept)) if kept else pinned
-        garbage = [o for o in self.objects if o.digest not in named and now - o.used_at > grace_s]
+        # The clock of files may be ahead of this one by a tick; without grace nothing is too young.
+        garbage = [o for o in self.objects if o.digest not in named and (not grace_s or now - o.used_at > grace_s)]
         stale = [p for p in self.objects.temporaries() if now - _mtime_of(p, now) > GRACE_S]
         # A process that still waits for such a lock at worst computes a result twice.
         stale += [p for p in self.stages.locks() if now - _mtime_of(p, now) > WORK_GRACE_S]
