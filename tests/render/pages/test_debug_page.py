@@ -69,4 +69,4 @@ def test_the_text_has_a_row_for_every_kind_of_layer() -> None:
     assert [line.split()[0] for line in lines[-4:]] == ["<b>worst</b>", "refused", "broken", "same"]
     assert "NaN" in lines[-2]
     assert "equal" in lines[-1]
-    assert "and 3 layers more" in debug_text(RESULT, 1)
+    assert "and 3 more layers" in debug_text(RESULT, 1)

@@ -427,7 +427,7 @@ class _Debugging:
         outputs = tuple(OutputNoise(output=name, noise=noise) for name, noise in judged.outputs.items())
         notes = [*prepared.data_notes]
         if prepared.by_structure:
-            notes.append(f"{prepared.by_structure} values were matched by the order of operators, not by name")
+            notes.append(f"values that were matched by the order of operators, not by name: {prepared.by_structure}")
         if prepared.unmatched:
             notes.append(
                 f"{len(prepared.unmatched)} of {prepared.matched + len(prepared.unmatched)} values of the reference "

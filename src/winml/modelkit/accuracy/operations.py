@@ -8,6 +8,7 @@ their number.
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import time
 from collections import Counter
@@ -23,7 +24,8 @@ from winml.modelkit.accuracy.noise import Noise, NoiseSum
 from winml.modelkit.building.proof.operations import cast_inputs, load, read_inputs, save
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.dataclass import dataclass
-from winml.modelkit.core.errors import DataError, RequestError
+from winml.modelkit.core.errors import DataError, ModelkitError, RequestError
+from winml.modelkit.core.json_text import read_object
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Device, Target
 from winml.modelkit.core.values import Count, read
@@ -32,6 +34,7 @@ from winml.modelkit.session.session import WinMLSession
 CPU = Target("cpu", "cpu")
 REFERENCE, PLAIN, EXPOSED, SEEN, OWN, ON_CPU, AGAIN = "reference", "plain", "exposed", "seen", "own", "cpu", "again"
 _EXPECTED = "expected"
+_KINDS = "kinds.json"
 EFFECT_SECONDS = 120.0
 """How long the reference may be run to ask for effects, if not for a number of layers that was asked for."""
 SAME_DB = 60.0
@@ -202,8 +205,32 @@ class _Models:
     def layers(self, sample: Mapping[str, Array]) -> list[Any]:
         from winml.modelkit.accuracy.layers import find_layers
 
-        floats = [name for name in self.matched.values if name in sample and sample[name].dtype.kind == "f"]
+        known = read_object(self.folder / _KINDS)
+        floats = [
+            name
+            for name, other in self.matched.values.items()
+            if name in sample and sample[name].dtype.kind == "f" and known.get(other, "f") == "f"
+        ]
         return find_layers(self.reference, self.candidate, self.matched, floats)
+
+    def note_kinds(self, feed: Mapping[str, Array]) -> None:
+        """Write which values of the candidate are floats: one of the same name may hold whole numbers there.
+
+        Asked of the runtime on the CPU; of a model that does not run there, as far as its graph says.
+        """
+        from winml.modelkit.accuracy.layers import expose
+        from winml.modelkit.graph import files
+
+        path = self.folder / "kinds.onnx"
+        try:
+            files.save(expose(self.candidate.model, self.matched.values.values()), path)
+            with WinMLSession(path, target=CPU, section=SessionSection(optimization_level="disable")) as session:
+                found = session.run({spec.name: feed[spec.name] for spec in session.inputs})
+            kinds = {name: value.dtype.kind for name, value in found.items() if isinstance(value, np.ndarray)}
+        except ModelkitError:
+            floats = (1, 10, 11, 16)  # float, float16, double, bfloat16 of ONNX
+            kinds = {name: "f" if kind in floats else "i" for name, kind in self.types().items()}
+        (self.folder / _KINDS).write_text(json.dumps(kinds), encoding="utf-8")
 
     def values(self, tag: str, index: int) -> dict[str, Array]:
         return load(self.folder / f"{tag}-{index}.npz")
@@ -277,6 +304,7 @@ def prepare(args: dict[str, Any], context: object) -> Prepared:
             done += 1
     if not done:
         raise DataError("the data has no sample", hint="name data with at least one sample")
+    models.note_kinds(found)
     layers = models.layers(found)
     exposed = expose(models.candidate.model, [layer.seen for layer in layers])
     files.save(exposed, models.folder / "exposed.onnx")

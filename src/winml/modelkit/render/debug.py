@@ -58,6 +58,6 @@ def debug_text(result: DebugResult, layers: int = LAYERS) -> str:
             *(f"  {line}" for line in result.summary),
             "signal to noise in dB: outputs with the noise of a layer alone, the layer by itself, and within the model",
             listed,
-            *([f"  and {left} layers more"] if left else []),
+            *([f"  and {counted(left, 'more layer')}"] if left else []),
         ]
     )
