@@ -60,7 +60,7 @@ PRELOAD = ("winml.modelkit.accuracy.operations",)
 SAMPLES = 4
 """Enough to tell layers apart: their noise differs by orders of magnitude, not by percents."""
 EFFECTS = 24
-"""How many layers, those with the most noise, are asked what it does to the outputs."""
+"""How many layers at least, those with the most noise, are asked what it does to the outputs."""
 UNEXPLAINED_DB = 10.0
 """A layer that differs so much more within the model than it loses by itself is computed in another way there."""
 EXPLAINED_DB = 60.0
@@ -281,14 +281,12 @@ class _Debugging:
             reason = self.exposing_matters(judged)
             if reason is None:
                 return judged, "exposed"
-            exposed, plain = self.distance(local, EXPOSED), self.distance(local, PLAIN)
-            healed = exposed is not None and plain is not None and exposed.rank >= plain.rank + HEALED_DB
-            if exposed is not None and plain is not None and healed and not any(find_unexplained(judged)):
-                self.fused = self.find_fused(
-                    local, [" ".join(layer.operators) for layer in judged.layers], plain, exposed
-                )
-                return judged, "exposed"
             if any(find_unexplained(judged)):
+                return judged, "exposed"
+            exposed, plain = self.distance(local, EXPOSED), self.distance(local, PLAIN)
+            if exposed is not None and plain is not None and exposed.rank >= plain.rank + HEALED_DB:
+                operators = [" ".join(layer.operators) for layer in judged.layers]
+                self.fused = self.find_fused(local, operators, plain, exposed)
                 return judged, "exposed"
         self.warnings.append(f"{reason}; noise was accumulated layer after layer, each in a session of its own")
         return self.ask_judge(local, own, self.chain(local, prepared.layers)), "chained"
@@ -307,7 +305,7 @@ class _Debugging:
                 with self.start() as there:
                     self.ask_run(there, str(self.folder / f"{tag}.onnx"), f"{AGAIN}-{tag}", base=SEEN)
         except _REFUSED as error:
-            self.warnings.append(f"layers were not run on what they read within the model: {error.message}")
+            self.warnings.append(f"layers were not run on what they read within the model: {self.plain(error.message)}")
             return False
         return True
 

@@ -34,12 +34,12 @@ from winml.modelkit.session.session import WinMLSession
 CPU = Target("cpu", "cpu")
 REFERENCE, PLAIN, EXPOSED, SEEN, OWN, ON_CPU, AGAIN = "reference", "plain", "exposed", "seen", "own", "cpu", "again"
 _EXPECTED = "expected"
+"""Tags of files with values: `TAG-SAMPLE.npz`."""
 _KINDS = "kinds.json"
 EFFECT_SECONDS = 120.0
 """How long the reference may be run to ask for effects, if not for a number of layers that was asked for."""
 SAME_DB = 60.0
 """Two runs of one model with so little noise between them are the same."""
-"""Tags of files with values: `TAG-SAMPLE.npz`."""
 _LAYER = re.compile(r"^winml-layer/(\d+)(/|$)")
 
 Array = npt.NDArray[Any]
@@ -377,22 +377,14 @@ def rename_exposed(args: dict[str, Any], context: object) -> int:
     return asked.samples
 
 
-def name_nodes(args: dict[str, Any], context: object) -> str:
+def name_all_nodes(args: dict[str, Any], context: object) -> str:
     """Write `path` with a name for every node into `folder`; its path, or that of the model where all have one."""
+    from winml.modelkit.building.quantize.prepare import name_nodes
     from winml.modelkit.graph import files
 
     path = Path(args["path"])
     model = files.load(path)
-    used: set[str] = set()
-    changed = False
-    for number, node in enumerate(model.graph.node):
-        if not node.name or node.name in used:
-            name = next(
-                text for extra in itertools.count() if (text := f"{node.op_type}_{number}{extra or ''}") not in used
-            )
-            node.name, changed = name, True
-        used.add(node.name)
-    if not changed:
+    if not name_nodes(model):
         return str(path)
     named = Path(args["folder"]) / path.name
     files.save(model, named)

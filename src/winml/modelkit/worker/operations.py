@@ -11,7 +11,7 @@ OPERATIONS: dict[str, str] = {
     "accuracy.expose": "winml.modelkit.accuracy.operations:expose_some",
     "accuracy.join": "winml.modelkit.accuracy.operations:join",
     "accuracy.judge": "winml.modelkit.accuracy.operations:judge",
-    "accuracy.name_nodes": "winml.modelkit.accuracy.operations:name_nodes",
+    "accuracy.name_nodes": "winml.modelkit.accuracy.operations:name_all_nodes",
     "accuracy.prepare": "winml.modelkit.accuracy.operations:prepare",
     "accuracy.rename": "winml.modelkit.accuracy.operations:rename_exposed",
     "accuracy.run": "winml.modelkit.accuracy.operations:run",

@@ -141,7 +141,7 @@ def prepare(
             ) from error
     _lift_constants(model.graph)
     _fix_default_inputs(model.graph, notes)
-    _name_nodes(model)
+    name_nodes(model)
     _part_initializers(model)
     _row_biases(model.graph)
     return Prepared(model, tuple(notes), contrib_pairs, one_scale)
@@ -240,14 +240,17 @@ def _fix_default_inputs(graph: GraphProto, notes: list[str]) -> None:
         notes.append(f"{len(optional)} inputs with a default value became constants")
 
 
-def _name_nodes(model: ModelProto) -> None:
-    """Give every node a name of its own, the same one in every run."""
+def name_nodes(model: ModelProto) -> bool:
+    """Give every node a name of its own, the same one in every run; whether any had none."""
     used: set[str] = {node.name for node in walk.nodes(model)}
     seen: set[str] = set()
+    changed = False
     for number, node in enumerate(walk.nodes(model)):
         if not node.name or node.name in seen:
             node.name = free_name(f"{node.op_type}_{number}", used)
+            changed = True
         seen.add(node.name)
+    return changed
 
 
 def _role(node: NodeProto, index: int) -> tuple[str, ...]:
