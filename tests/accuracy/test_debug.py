@@ -16,8 +16,8 @@ import winml.modelkit as wk
 from winml.modelkit import sample
 from winml.modelkit.accuracy import debug as debugging
 from winml.modelkit.accuracy.debug import DebugRequest, debug, find_unexplained
+from winml.modelkit.accuracy.messages import JudgedLayer
 from winml.modelkit.accuracy.noise import Noise
-from winml.modelkit.accuracy.operations import JudgedLayer
 from winml.modelkit.accuracy.result import DebugResult
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import DataError, ModelkitError, RequestError, SessionError

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from winml.modelkit.accuracy.advice import describe, summarize
 from winml.modelkit.accuracy.events import DebugStep
-from winml.modelkit.accuracy.noise import Noise
-from winml.modelkit.accuracy.operations import (
+from winml.modelkit.accuracy.messages import (
     AGAIN,
     EXPOSED,
     ON_CPU,
@@ -32,6 +31,7 @@ from winml.modelkit.accuracy.operations import (
     RunDistance,
     Work,
 )
+from winml.modelkit.accuracy.noise import Noise
 from winml.modelkit.accuracy.result import DebugResult, FusedLayers, LayerNode, LayerNoise, Matching, OutputNoise, State
 from winml.modelkit.building.model_argument import ModelArgument, model_argument
 from winml.modelkit.core.config import RANDOM, DataSection

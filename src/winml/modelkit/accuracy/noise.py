@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -67,3 +68,9 @@ class NoiseSum:
         norms = math.sqrt(self._signal * self._found)
         cosine = 1.0 if equal else (self._product / norms if norms > 0.0 else None)
         return Noise(sqnr_db=ratio, cosine=cosine, equal=equal, not_finite=self._not_finite)
+
+
+def worst_of(sums: Iterable[NoiseSum]) -> Noise | None:
+    """The noise of the worst; None where nothing was compared."""
+    found = [noise for one in sums if (noise := one.result()) is not None]
+    return min(found, key=lambda noise: noise.rank, default=None)

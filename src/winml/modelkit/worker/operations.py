@@ -10,7 +10,7 @@ OPERATIONS: dict[str, str] = {
     "accuracy.distance": "winml.modelkit.accuracy.operations:distance",
     "accuracy.expose": "winml.modelkit.accuracy.operations:expose_some",
     "accuracy.join": "winml.modelkit.accuracy.operations:join",
-    "accuracy.judge": "winml.modelkit.accuracy.operations:judge",
+    "accuracy.judge": "winml.modelkit.accuracy.judging:judge",
     "accuracy.name_nodes": "winml.modelkit.accuracy.operations:name_all_nodes",
     "accuracy.prepare": "winml.modelkit.accuracy.operations:prepare",
     "accuracy.rename": "winml.modelkit.accuracy.operations:rename_exposed",
