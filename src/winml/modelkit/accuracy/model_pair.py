@@ -65,7 +65,7 @@ class ModelPair:
         except ModelkitError:
             floats = (1, 10, 11, 16)  # float, float16, double, bfloat16 of ONNX
             kinds = {name: "f" if kind in floats else "i" for name, kind in self.types().items()}
-        (self.folder / _KINDS).write_text(json.dumps(kinds), encoding="utf-8")
+        (self.folder / _KINDS).write_bytes(json.dumps(kinds).encode())
 
     def values(self, tag: str, index: int) -> dict[str, Array]:
         return load(self.folder / f"{tag}-{index}.npz")
