@@ -8,10 +8,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "trained_decoder"))
 
 SIZES = {
+    "tiny": {"hidden": 32, "inner": 64, "heads": 2, "shared": 1, "layers": 2, "tokens": 512},
+    "layers": {"hidden": 1024, "inner": 2816, "heads": 16, "shared": 8, "layers": 4, "tokens": 32000},
     "62M": {"hidden": 1024, "inner": 2816, "heads": 16, "shared": 4, "layers": 4, "tokens": 8192},
     "775M": {"hidden": 4096, "inner": 11008, "heads": 32, "shared": 8, "layers": 4, "tokens": 8192},
 }
-"""By about how many weights they have. Few layers: with random weights int4 loses much in each of them."""
+"""By how many weights they have, or what they are for. Few layers: int4 loses much in each when weights are random."""
 
 
 def make_llama(size: str, folder: Path) -> int:

@@ -2,9 +2,14 @@
 
     python benchmarks/generation/run.py FOLDER... [--rounds 12] [--threads 1] [--json FILE]
 
+A folder that is not there and is named `SIZE-PRECISION`, as `tiny-int4` (sizes: random_llama.py), is built first with
+`winml build`.
+
 A round is a fresh process in which all arms have the folder open and continue the same prompt in turn, in an order that
-is drawn for every turn. Its value for an arm is the least time of a token over its texts: processor time with one
-thread, which hardly feels other programs, else wall time. The arms:
+is drawn for every turn; they are opened in one that is drawn for the round. Times are processor times with one thread,
+which hardly feel other programs, else wall times. A round's ratio of two arms is the median over its turns, in which
+both ran within a second: the clock of a shared processor moves between turns. Its tokens per second are those of its
+fastest text. The arms:
 
     default   what `winml` runs where nothing is chosen
     ours      winml's own loop
@@ -23,6 +28,7 @@ import random
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,6 +38,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import record
 from intervals import interval_of_median
+from random_llama import SIZES, make_llama
 
 NEW_TOKENS, PROMPT, LONG = 64, 32, 256
 TEXTS, FEW, ROUND_S = 12, 3, 6.0
@@ -134,13 +141,15 @@ def plain_text(folder: Path, threads: int) -> Callable[[Any, int], Step]:
     return start
 
 
-def open_arms(folder: Path, threads: int) -> dict[str, Callable[[Any, int], Step]]:
-    return {
-        "default": winml_text(folder, threads, None),
-        "ours": winml_text(folder, threads, "onnxruntime"),
-        "plain": plain_text(folder, threads),
-        "genai": genai_text(folder, threads),
+def open_arms(folder: Path, threads: int, names: list[str]) -> dict[str, Callable[[Any, int], Step]]:
+    """The arms, opened in the order of their names: where weights lie in memory is worth percents of a step."""
+    openers: dict[str, Callable[[], Callable[[Any, int], Step]]] = {
+        "default": lambda: winml_text(folder, threads, None),
+        "ours": lambda: winml_text(folder, threads, "onnxruntime"),
+        "plain": lambda: plain_text(folder, threads),
+        "genai": lambda: genai_text(folder, threads),
     }
+    return {name: openers[name]() for name in names}
 
 
 def time_text(step: Step, count: int, clock: Callable[[], float]) -> tuple[float, list[int]]:
@@ -151,12 +160,12 @@ def time_text(step: Step, count: int, clock: Callable[[], float]) -> tuple[float
 
 
 def one_round(folder: Path, threads: int, seed: int) -> dict[str, Any]:
-    """Seconds per token of every arm, and of a step with and without a past."""
+    """Seconds per token of every arm in every turn, and of a step with and without a past."""
     import numpy as np
 
     config = json.loads((folder / "genai_config.json").read_text(encoding="utf-8"))["model"]
-    arms = open_arms(folder, threads)
     draw = random.Random(seed)
+    arms = open_arms(folder, threads, draw.sample(ARMS, len(ARMS)))
     prompt = np.random.default_rng(seed).integers(3, config["vocab_size"], (1, PROMPT))
     found: dict[str, list[float]] = {name: [] for name in arms}
     texts: dict[str, list[int]] = {}
@@ -166,7 +175,7 @@ def one_round(folder: Path, threads: int, seed: int) -> dict[str, Any]:
         for name in draw.sample(ARMS, len(ARMS)):
             seconds, texts[name] = time_text(arms[name](prompt, NEW_TOKENS), NEW_TOKENS - 1, clock)
             found[name].append(seconds)
-    result: dict[str, Any] = {name: min(values) for name, values in found.items()}
+    result: dict[str, Any] = dict(found)
     result["equal"] = texts["ours"] == texts["plain"]
     if config["context_length"] >= LONG + NEW_TOKENS:
         long = np.random.default_rng(seed).integers(3, config["vocab_size"], (1, LONG))
@@ -192,6 +201,19 @@ def past_times(folder: Path, threads: int, prompt: Any, clock: Callable[[], floa
     return {"with past": min(steps), "whole text again": min(again)}
 
 
+def ensure_folder(folder: Path) -> None:
+    """Build a folder that is not there from the size and the precision in its name."""
+    if (folder / "genai_config.json").is_file():
+        return
+    size, _, precision = folder.name.rpartition("-")
+    if size not in SIZES:
+        sys.exit(f"{folder} has no genai_config.json, and {size or folder.name} is none of {', '.join(SIZES)}")
+    with tempfile.TemporaryDirectory() as source:
+        make_llama(size, Path(source))
+        argv = [sys.executable, "-m", "winml.modelkit", "build", "-m", source, "-p", precision, "-o", str(folder)]
+        subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
+
+
 def rounds(folder: Path, threads: int, count: int) -> Iterator[dict[str, Any]]:
     for number in range(count):
         argv = [sys.executable, __file__, str(folder), "--one", str(number), "--threads", str(threads)]
@@ -199,19 +221,24 @@ def rounds(folder: Path, threads: int, count: int) -> Iterator[dict[str, Any]]:
         yield json.loads(done.stdout.splitlines()[-1])
 
 
+def ratios(taken: list[dict[str, Any]], other: str, arm: str) -> list[float]:
+    """How many times as fast `arm` is as `other`, in every round."""
+    return [statistics.median(a / b for a, b in zip(one[other], one[arm], strict=True)) for one in taken]
+
+
 def rows_of(name: str, taken: list[dict[str, Any]]) -> list[tuple[str, list[float]]]:
     """The values of every round, named for a table."""
     # The best is one arm for all rounds: the least of two noisy values in each would be better than either.
-    best = min(("plain", "genai"), key=lambda arm: statistics.median(one[arm] for one in taken))
+    best = min(("plain", "genai"), key=lambda arm: statistics.median(min(one[arm]) for one in taken))
     rows = [
-        (f"{name}: winml's default to the best of plain and genai ({best})", [o[best] / o["default"] for o in taken]),
-        (f"{name}: winml's own loop to the best of plain and genai ({best})", [o[best] / o["ours"] for o in taken]),
-        (f"{name}: winml's own loop to the plain loop", [one["plain"] / one["ours"] for one in taken]),
-        *((f"{name}: {arm}, tokens per second", [1 / one[arm] for one in taken]) for arm in ARMS),
+        (f"{name}: winml's default to the best of plain and genai ({best})", ratios(taken, best, "default")),
+        (f"{name}: winml's own loop to the best of plain and genai ({best})", ratios(taken, best, "ours")),
+        (f"{name}: winml's own loop to the plain loop", ratios(taken, "plain", "ours")),
+        *((f"{name}: {arm}, tokens per second", [1 / min(one[arm]) for one in taken]) for arm in ARMS),
     ]
     if "with past" in taken[0]:
-        ratios = [one["whole text again"] / one["with past"] for one in taken]
-        rows.append((f"{name}: the whole text again to a step with a past of {LONG}, times", ratios))
+        again = [one["whole text again"] / one["with past"] for one in taken]
+        rows.append((f"{name}: the whole text again to a step with a past of {LONG}, times", again))
     return rows
 
 
@@ -227,6 +254,8 @@ def main() -> None:
         print(json.dumps(one_round(options.folders[0], options.threads, options.one)))
         return
     rows = []
+    for folder in options.folders:
+        ensure_folder(folder)
     for folder in options.folders:
         taken = list(rounds(folder, options.threads, options.rounds))
         if not all(one["equal"] for one in taken):
