@@ -70,8 +70,11 @@ def command(step: str, model: Path, work: Path) -> list[str]:
     return [*winml, "build", "-m", str(model), *target, "-o", str(work / step), "--json"]
 
 
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
 def child_environment(cache: Path) -> dict[str, str]:
-    return {**os.environ, "WINML_CACHE": str(cache), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    return {**os.environ, "WINML_CACHE": str(cache), **ONE_THREAD, "HF_HUB_OFFLINE": "1"}
 
 
 class WarmPrograms(threading.local):
