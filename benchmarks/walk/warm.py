@@ -42,10 +42,9 @@ class WarmProgram:
         self._requests = 0
 
     def run(
-        self, words: Sequence[str], *, stdout: Path, stderr: Path, cwd: Path, limit_s: float, stop: threading.Event
+        self, words: Sequence[str], *, stdout: Path, stderr: Path, cwd: Path, budget: Any, stop: threading.Event
     ) -> int | None:
-        """The exit code, or None when the time was over or `stop` was set."""
-        started = time.monotonic()
+        """The exit code, or None when the time of `budget` was over or `stop` was set."""
         if self._tree is None or self._requests >= MOST_REQUESTS:
             self.end()
             self._start()
@@ -53,7 +52,7 @@ class WarmProgram:
         request = {"words": [*words], "stdout": str(stdout), "stderr": str(stderr), "cwd": str(cwd)}
         self._tree.process.stdin.write(json.dumps(request).encode() + b"\n")
         self._tree.process.stdin.flush()
-        while time.monotonic() - started < limit_s and not stop.is_set():
+        while not budget.is_spent(self._tree.pid) and not stop.is_set():
             with contextlib.suppress(queue.Empty):
                 if answer := self._answers.get(timeout=0.5):
                     return int(json.loads(answer)["code"])
