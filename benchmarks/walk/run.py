@@ -1,19 +1,23 @@
 """Take every tiny model through inspect, a build for the CPU, a comparison with PyTorch and a build for the NPU.
 
-Every step is the program as users run it, in a process of its own with a time limit; models have nothing in common but
-the folder of the cache. A journal has a line per step, so that a run that ended anywhere goes on where it was:
-the same command again does what is missing. `summary.py` makes `benchmarks/results/walk.json` of the journal.
+Every step is the program as users run it, in a process of its own with a limit of CPU time; models have nothing in
+common but the folder of the cache. A journal has a line per step, so that a run that ended anywhere goes on where it
+was: the same command again does what is missing. `summary.py` makes `benchmarks/results/walk.json` of the journal.
 
     python benchmarks/walk/tiny_models.py -o FOLDER
     python benchmarks/walk/run.py FOLDER -o WORK [--named] [--only NAME,...] [--steps STEP,...] [--jobs N]
                                   [--again refused|failed|NAME,...] [--limit STEP=SECONDS] [--warm]
+                                  [--earlier FILE]
 
-With `--warm` a program stays for the steps of many models (`warm.py`): half the time, and not quite what a user runs.
+What `benchmarks/results/walk.json` has of the same versions and the same tiny models counts as done, so that a walk
+goes on on another machine. With `--warm` a program stays for the steps of many models (`warm.py`): half the time, and
+not quite what a user runs.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import sys
@@ -28,6 +32,8 @@ from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import Any
 
+import psutil
+
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
@@ -40,7 +46,11 @@ from winml.modelkit.store.journal import Journal, read  # noqa: E402
 from winml.modelkit.worker.process_tree import ProcessTree  # noqa: E402
 
 LIMITS_S = {"inspect": 60.0, "cpu": 600.0, "check": 180.0, "npu": 900.0}
-"""The steps in their order, and how long each may take."""
+"""The steps in their order, and the CPU time that each may take: a busy machine ends none of them."""
+WALL_TIMES = 8.0
+"""How many times as long a step may last by the clock, for one that waits and does nothing."""
+LOOK_S = 2.0
+"""How often CPU time is looked at."""
 NPU = (
     "--target", "qnn/npu", "--precision", "w8a16", "--calibration", "random", "--samples", "8", "--fallback-precision",
 )  # fmt: skip
@@ -49,7 +59,10 @@ NEEDS = {"check": "cpu", "npu": "cpu"}
 """A step is skipped when the one it needs made nothing."""
 MADE = ("right", "not proven")
 PACKAGES = ("winml-modelkit", "transformers", "torch", "onnx", "onnxscript", "onnxruntime", "onnxruntime-qnn")
+SAME = ("transformers", "torch", "onnx", "onnxruntime", "onnxruntime-qnn")
+"""Packages whose versions must be those of an earlier walk for its outcomes to count."""
 JOURNAL = "journal.jsonl"
+RESULTS = HERE.parent / "results" / "walk.json"
 
 Step = dict[str, Any]
 """A record of the journal."""
@@ -70,8 +83,49 @@ def command(step: str, model: Path, work: Path) -> list[str]:
     return [*winml, "build", "-m", str(model), *target, "-o", str(work / step), "--json"]
 
 
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
 def child_environment(cache: Path) -> dict[str, str]:
-    return {**os.environ, "WINML_CACHE": str(cache), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    return {**os.environ, "WINML_CACHE": str(cache), **ONE_THREAD, "HF_HUB_OFFLINE": "1"}
+
+
+def cpu_time(pid: int) -> float:
+    """Seconds of CPU time that a process, those it started and those of them that have ended took so far."""
+    total = 0.0
+    try:
+        processes = [psutil.Process(pid)]
+        processes += processes[0].children(recursive=True)
+    except psutil.Error:
+        return total
+    for process in processes:
+        try:
+            times = process.cpu_times()
+        except psutil.Error:  # ended meanwhile
+            continue
+        total += times.user + times.system + times.children_user + times.children_system
+    return total
+
+
+class Budget:
+    """The CPU time of a step, and the longer time by the clock."""
+
+    def __init__(self, limit_s: float) -> None:
+        self.limit_s = limit_s
+        self._started = self._looked = time.monotonic()
+        self._before: float | None = None
+
+    def is_spent(self, pid: int) -> bool:
+        """Whether the step that runs in a process and below it must end."""
+        now = time.monotonic()
+        if self._before is None:
+            self._before = cpu_time(pid)
+        if now - self._started >= self.limit_s * WALL_TIMES:
+            return True
+        if now - self._looked < LOOK_S:
+            return False
+        self._looked = now
+        return cpu_time(pid) - self._before >= self.limit_s
 
 
 class WarmPrograms(threading.local):
@@ -87,7 +141,7 @@ class WarmPrograms(threading.local):
         # Of `python check.py ...` or `python -m winml.modelkit ...`.
         kind, words = ("winml", argv[3:]) if argv[1] == "-m" else ("check", argv[2:])
         program = self._programs[kind]
-        code = program.run(words, stdout=out, stderr=err, cwd=work, limit_s=limit_s, stop=stop)
+        code = program.run(words, stdout=out, stderr=err, cwd=work, budget=Budget(limit_s), stop=stop)
         if stop.is_set():
             self.end()
             raise Stopped
@@ -108,8 +162,9 @@ def run_program(argv: list[str], *, work: Path, limit_s: float, cache: Path, sto
     with out.open("wb") as stdout, err.open("wb") as stderr:
         tree = ProcessTree(argv, cwd=work, stdout=stdout, stderr=stderr, env=environment)
         code: int | None = None
+        budget = Budget(limit_s)
         try:
-            while code is None and time.monotonic() - started < limit_s and not stop.is_set():
+            while code is None and not budget.is_spent(tree.pid) and not stop.is_set():
                 try:
                     code = tree.process.wait(timeout=0.5)
                 except TimeoutExpired:
@@ -164,6 +219,28 @@ def latest(records: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], Mappin
     return {(row["model"], row["step"]): row for row in records if row.get("kind") == "step"}
 
 
+def earlier_steps(
+    file: Path, index: Mapping[str, tiny_models.Row], found: Mapping[str, str]
+) -> dict[tuple[str, str], Mapping[str, Any]]:
+    """Outcomes of a walk before, for the models that are the same; none where it had other versions."""
+    if not file.is_file():
+        return {}
+    walked = json.loads(file.read_bytes())
+    if any(walked["versions"].get(name) != found.get(name) for name in SAME):
+        return {}
+    return {
+        (row["name"], step): outcome
+        for row in walked["architectures"]
+        if is_same_model(row, index.get(row["name"]))
+        for step, outcome in row["steps"].items()
+    }
+
+
+def is_same_model(row: Mapping[str, Any], made: tiny_models.Row | None) -> bool:
+    """Whether an architecture of an earlier walk had the tiny model that there is now, by its class and its size."""
+    return made is not None and (row["class"], row["parameters"]) == (made.model or None, made.parameters or None)
+
+
 def choose(
     names: Sequence[str], steps: Sequence[str], done: Mapping[tuple[str, str], Mapping[str, Any]], again: Sequence[str]
 ) -> list[tuple[str, list[str]]]:
@@ -192,10 +269,13 @@ def versions() -> dict[str, str]:
 
 
 def walk(
-    todo: Sequence[tuple[str, list[str]]], asked: argparse.Namespace, journal: Journal, say: Callable[[str], None]
+    todo: Sequence[tuple[str, list[str]]],
+    done: Mapping[tuple[str, str], Mapping[str, Any]],
+    asked: argparse.Namespace,
+    journal: Journal,
+    say: Callable[[str], None],
 ) -> None:
     """Run what is to be done, several models at a time; every model is in the journal as soon as it is done."""
-    done = latest(journal.replay.records)
     stop = threading.Event()
     started = time.monotonic()
     queue = list(reversed(todo))
@@ -236,7 +316,8 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--steps", type=lambda text: text.split(","), default=[*LIMITS_S], metavar="STEP,...")
     parser.add_argument("--jobs", type=int, default=1, metavar="N")
     parser.add_argument("--again", type=lambda text: text.split(","), default=[], metavar="refused|failed|NAME,...")
-    parser.add_argument("--limit", action="append", default=[], metavar="STEP=SECONDS")
+    parser.add_argument("--limit", action="append", default=[], metavar="STEP=SECONDS", help="of CPU time")
+    parser.add_argument("--earlier", type=Path, default=RESULTS, metavar="FILE", help="an earlier walk, which counts")
     parser.add_argument("--warm", action="store_true", help="programs stay for the steps of many models")
     asked = parser.parse_args(words)
     if unknown := set(asked.steps) - set(LIMITS_S):
@@ -260,10 +341,11 @@ def main() -> int:
         # Of a run that was killed.
         shutil.rmtree(left.parent, ignore_errors=True)
     with Journal(asked.output / JOURNAL) as journal:
-        todo = choose(names, asked.steps, latest(journal.replay.records), asked.again)
+        done = earlier_steps(asked.earlier, index, versions()) | latest(journal.replay.records)
+        todo = choose(names, asked.steps, done, asked.again)
         journal.append({"kind": "start", "versions": versions(), "models": len(todo), "warm": asked.warm})
         try:
-            walk(todo, asked, journal, lambda line: print(line, flush=True))
+            walk(todo, done, asked, journal, lambda line: print(line, flush=True))
         except KeyboardInterrupt:
             print("interrupted; the same command goes on where it was", file=sys.stderr)
             return 130

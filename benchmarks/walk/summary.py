@@ -2,7 +2,8 @@
 
     python benchmarks/walk/summary.py FOLDER WORK [-o FILE]
 
-FOLDER is where `tiny_models.py` made the models, WORK where `run.py` has its journal. `scripts/make_catalog.py` and
+FOLDER is where `tiny_models.py` made the models, WORK where `run.py` has its journal. What FILE has already of the
+same versions and models, and the journal has not, stays as it is. `scripts/make_catalog.py` and
 `scripts/make_measurements.py` read the result.
 """
 
@@ -23,12 +24,11 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 import overrides  # noqa: E402
 import record  # noqa: E402
 import tiny_models  # noqa: E402
-from run import JOURNAL, LIMITS_S, latest  # noqa: E402
+from run import JOURNAL, LIMITS_S, RESULTS, SAME, is_same_model, latest  # noqa: E402
 
 from winml.modelkit.store.journal import read  # noqa: E402
 
 SCHEMA = "winml/walk/1"
-FILE = HERE.parent / "results" / "walk.json"
 NOT_MADE = {"no model": "no model", "failed": "not made"}
 """Architectures without a tiny model, by the state in the index."""
 LONGEST = 300
@@ -110,18 +110,38 @@ def _is_right_on_cpu(steps: Mapping[str, Mapping[str, Any]]) -> bool:
     return steps.get("cpu", {}).get("outcome") == "right" and steps.get("check", {}).get("outcome") != "wrong"
 
 
-def summarize(index: Mapping[str, tiny_models.Row], records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The content of `walk.json`."""
+def keep_earlier(row: dict[str, Any], made: tiny_models.Row, earlier: Mapping[str, Any] | None) -> dict[str, Any]:
+    """An architecture with the steps that an earlier walk ran of the same model and this one did not."""
+    if earlier is None or not is_same_model(earlier, made):
+        return row
+    both = {**earlier["steps"], **row["steps"]}
+    steps = {step: both[step] for step in LIMITS_S if step in both}
+    return row | {"steps": steps, "task": row["task"] or earlier["task"]}
+
+
+def summarize(
+    index: Mapping[str, tiny_models.Row],
+    records: Sequence[Mapping[str, Any]],
+    earlier: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The content of `walk.json`; `earlier` is what it had before."""
+    starts = [row for row in records if row.get("kind") == "start"]
+    versions = starts[-1]["versions"] if starts else (earlier or {}).get("versions", {})
+    before = {}
+    if earlier is not None and all(earlier["versions"].get(name) == versions.get(name) for name in SAME):
+        before = {row["name"]: row for row in earlier["architectures"]}
     steps: dict[str, dict[str, Mapping[str, Any]]] = {}
     for (model, step), row in latest(records).items():
         steps.setdefault(model, {})[step] = row
-    rows = [describe(index[name], steps.get(name, {})) for name in sorted(index)]
-    starts = [row for row in records if row.get("kind") == "start"]
+    rows = [
+        keep_earlier(describe(index[name], steps.get(name, {})), index[name], before.get(name))
+        for name in sorted(index)
+    ]
     return {
         "schema": SCHEMA,
         "command": "python benchmarks/walk/run.py FOLDER -o WORK",
         "machine": record.machine(),
-        "versions": starts[-1]["versions"] if starts else {},
+        "versions": versions,
         "shares": {"all": count(rows), "named": count([row for row in rows if row["named"]])},
         "architectures": rows,
     }
@@ -138,9 +158,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", type=Path)
     parser.add_argument("work", type=Path)
-    parser.add_argument("-o", "--output", type=Path, default=FILE)
+    parser.add_argument("-o", "--output", type=Path, default=RESULTS)
     asked = parser.parse_args()
-    value = summarize(tiny_models.read_index(asked.models / tiny_models.INDEX), read(asked.work / JOURNAL).records)
+    earlier = json.loads(asked.output.read_bytes()) if asked.output.is_file() else None
+    index = tiny_models.read_index(asked.models / tiny_models.INDEX)
+    value = summarize(index, read(asked.work / JOURNAL).records, earlier)
     asked.output.write_text(text(value), encoding="utf-8")
     for group, counts in value["shares"].items():
         print(f"{group}: " + ", ".join(f"{name} {number}" for name, number in counts.items()))

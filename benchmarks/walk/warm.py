@@ -1,6 +1,6 @@
 """Programs that stay, for `run.py --warm`: what a step imports is imported once, which halves the time of a model.
 
-    python benchmarks/walk/warm.py winml     answers every request with `winml` in this process; exports fork a worker
+    python benchmarks/walk/warm.py winml     answers every request with `winml` in this process; workers are forked
     python benchmarks/walk/warm.py check     answers every request with `check.py` in a process that it forks
 
 A request is a line of JSON with the words and the files for standard output and standard error; the answer is a line
@@ -11,19 +11,23 @@ another. Linux only, as forks are.
 from __future__ import annotations
 
 import contextlib
+import gc
+import importlib
 import json
 import os
 import queue
+import signal
+import subprocess
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 HERE = Path(__file__).resolve().parent
-MOST_REQUESTS = 60
+MOST_REQUESTS = 300
 """After as many a program is started anew, so that what it leaves behind stays small."""
 
 
@@ -38,10 +42,9 @@ class WarmProgram:
         self._requests = 0
 
     def run(
-        self, words: Sequence[str], *, stdout: Path, stderr: Path, cwd: Path, limit_s: float, stop: threading.Event
+        self, words: Sequence[str], *, stdout: Path, stderr: Path, cwd: Path, budget: Any, stop: threading.Event
     ) -> int | None:
-        """The exit code, or None when the time was over or `stop` was set."""
-        started = time.monotonic()
+        """The exit code, or None when the time of `budget` was over or `stop` was set."""
         if self._tree is None or self._requests >= MOST_REQUESTS:
             self.end()
             self._start()
@@ -49,7 +52,7 @@ class WarmProgram:
         request = {"words": [*words], "stdout": str(stdout), "stderr": str(stderr), "cwd": str(cwd)}
         self._tree.process.stdin.write(json.dumps(request).encode() + b"\n")
         self._tree.process.stdin.flush()
-        while time.monotonic() - started < limit_s and not stop.is_set():
+        while not budget.is_spent(self._tree.pid) and not stop.is_set():
             with contextlib.suppress(queue.Empty):
                 if answer := self._answers.get(timeout=0.5):
                     return int(json.loads(answer)["code"])
@@ -125,6 +128,105 @@ def run_forked(run: Callable[[list[str]], int], request: dict[str, Any]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+WORKER_MODULES = (
+    "numpy",
+    "onnx",
+    "onnxruntime",
+    "winml.modelkit.building.analysis.ask",
+    "winml.modelkit.building.analysis.prepare",
+    "winml.modelkit.building.compile.running",
+    "winml.modelkit.building.optimize.stage",
+    "winml.modelkit.building.proof.operations",
+    "winml.modelkit.building.quantize.stage",
+    "winml.modelkit.graph.describe",
+)
+"""What workers for ONNX files import. ONNX Runtime has a thread that waits and holds nothing; no session is opened
+before a fork."""
+
+
+class ForkedProcess:
+    """A worker's process that was forked and not started; what `ProcessTree` uses of `subprocess.Popen`."""
+
+    def __init__(self, words: Sequence[str], *, held: int, cwd: Path, stderr: Any) -> None:
+        their_in, our_in = os.pipe()
+        our_out, their_out = os.pipe()
+        self.returncode: int | None = None
+        parent = os.getpid()
+        self.pid = os.fork()
+        if self.pid == 0:
+            _become_worker(words, (their_in, their_out, stderr.fileno(), held), cwd, parent)
+        os.close(their_in)
+        os.close(their_out)
+        self.stdin, self.stdout = os.fdopen(our_in, "wb", 0), os.fdopen(our_out, "rb", 0)
+
+    def poll(self) -> int | None:
+        return self._ask(os.WNOHANG)
+
+    def wait(self, timeout: float | None = None) -> int:
+        until = None if timeout is None else time.monotonic() + timeout
+        while self._ask(0 if until is None else os.WNOHANG) is None:
+            if until is not None and time.monotonic() > until:
+                raise subprocess.TimeoutExpired("a forked worker", timeout or 0.0)
+            time.sleep(0.005)
+        assert self.returncode is not None
+        return self.returncode
+
+    def _ask(self, options: int) -> int | None:
+        if self.returncode is None:
+            found, status = os.waitpid(self.pid, options)
+            self.returncode = os.waitstatus_to_exitcode(status) if found else None
+        return self.returncode
+
+    def kill(self) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+
+def _become_worker(words: Sequence[str], pipes: tuple[int, int, int, int], cwd: Path, parent: int) -> NoReturn:
+    """Go on as `worker/program.py` would in a process of its own: with these pipes and nothing else that was open."""
+    try:
+        os.setsid()
+        for number, pipe in enumerate(pipes[:3]):
+            os.dup2(pipe, number)
+        held = pipes[3]
+        os.closerange(3, held)
+        os.closerange(held + 1, 4096)
+        os.chdir(cwd)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        from winml.modelkit.worker import program
+        from winml.modelkit.worker.lifeline import hold
+
+        hold(held, parent)
+        program.serve([*words])
+    finally:
+        os._exit(70)
+
+
+def fork_workers() -> None:
+    """Have workers of this environment forked by this process, which has imported what they need, and not started."""
+    from winml.modelkit.worker import client, process_tree
+
+    for name in WORKER_MODULES:
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
+    start = process_tree.ProcessTree._start_on_lifeline
+
+    def fork(self: Any, argv: Any, options: dict[str, Any]) -> None:
+        words = argv("") if callable(argv) else []
+        if words[:1] != [sys.executable] or str(client.PROGRAM) not in words or options["env"] is not None:
+            start(self, argv, options)
+            return
+        held, self._lifeline = os.pipe()
+        preload = words[words.index(str(client.PROGRAM)) + 4 :]
+        try:
+            self.process = ForkedProcess(preload, held=held, cwd=options["cwd"], stderr=options["stderr"])
+        finally:
+            os.close(held)
+
+    process_tree.ProcessTree._start_on_lifeline = fork  # type: ignore[method-assign]
+
+
 def serve(answer: Callable[[dict[str, Any]], int]) -> None:
     """Answer requests until there are no more."""
     # The words of a program that prints must not reach the answers.
@@ -145,6 +247,7 @@ def main() -> None:
     from winml.modelkit.building.export.warm import warm_exports
     from winml.modelkit.cli.main import run
 
+    fork_workers()
     with warm_exports():
         serve(lambda request: run_words(run, request))
 

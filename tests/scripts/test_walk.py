@@ -128,13 +128,34 @@ def _steps(file: Path) -> list[dict[str, Any]]:
     return [row for row in journal.read(file).records if row["kind"] == "step"]
 
 
-def test_a_program_that_is_not_done_in_time_is_ended(tmp_path: Path, walk: SimpleNamespace) -> None:
+@pytest.mark.parametrize(
+    ("words", "limit_s", "times"),
+    [
+        pytest.param("import time; time.sleep(600)", 0.5, 2.0, id="waits"),
+        # The work is done by a process that the program started.
+        pytest.param(
+            "import subprocess, sys; subprocess.run([sys.executable, '-c', 'while True: pass'])", 0.5, 1e6, id="works"
+        ),
+    ],
+)
+def test_a_program_that_is_not_done_in_time_is_ended(
+    tmp_path: Path, walk: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, words: str, limit_s: float, times: float
+) -> None:
+    monkeypatch.setattr(walk.run, "WALL_TIMES", times)
+    monkeypatch.setattr(walk.run, "LOOK_S", 0.1)
     ran = walk.run.run_program(
-        [sys.executable, "-c", "import time; print('begun', flush=True); time.sleep(600)"],
-        work=tmp_path, limit_s=2.0, cache=tmp_path, stop=threading.Event(),
-    )  # fmt: skip
+        [sys.executable, "-c", words], work=tmp_path, limit_s=limit_s, cache=tmp_path, stop=threading.Event()
+    )
     assert ran.exit_code is None
     assert walk.outcomes.judge("cpu", ran).outcome == "timeout"
+
+
+def test_a_program_that_waits_is_not_ended_by_its_limit_of_cpu_time(tmp_path: Path, walk: SimpleNamespace) -> None:
+    ran = walk.run.run_program(
+        [sys.executable, "-c", "import time; time.sleep(1.2)"],
+        work=tmp_path, limit_s=1.0, cache=tmp_path, stop=threading.Event(),
+    )  # fmt: skip
+    assert ran.exit_code == 0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="programs that stay fork, which is for Linux")
@@ -174,6 +195,47 @@ def test_what_is_run_is_what_is_missing_or_asked_for_again(walk: SimpleNamespace
     assert chosen("refused")["c"] == ["npu"]
     assert chosen("failed") == {"a": ["npu"], "b": steps, "c": steps, "d": steps}
     assert chosen("a")["a"] == steps
+
+
+def test_an_earlier_walk_counts_for_the_same_models_and_versions_alone(tmp_path: Path, walk: SimpleNamespace) -> None:
+    row = walk.tiny_models.Row
+    index = {
+        "bert": row("bert", "BertModel", 5, "ok"),
+        "dpt": row("dpt", "DPTModel", 6, "ok"),
+        "vit": row("vit", "ViTModel", 7, "ok"),
+    }
+    right = {"outcome": "right", "reason": "", "seconds": 3.0, "cosine": 0.5}
+    steps = {"inspect": {"outcome": "right", "reason": "", "seconds": 1.0}, "cpu": right}
+    earlier = {
+        "versions": {"transformers": "5", "winml-modelkit": "0.0"},
+        "architectures": [
+            {"name": "bert", "class": "BertModel", "parameters": 5, "task": "fill-mask", "steps": steps},
+            {"name": "dpt", "class": "DPTModel", "parameters": 99, "task": None, "steps": steps},
+            {"name": "vit", "class": "ViTModel", "parameters": 7, "task": None, "steps": {}},
+        ],
+    }
+    file = tmp_path / "walk.json"
+    file.write_text(json.dumps(earlier), encoding="utf-8")
+    same = {"transformers": "5", "winml-modelkit": "9.9"}
+    assert walk.run.earlier_steps(file, index, same) == {("bert", step): steps[step] for step in steps}
+    assert walk.run.earlier_steps(file, index, {"transformers": "6"}) == {}
+    assert walk.run.earlier_steps(tmp_path / "none.json", index, same) == {}
+
+    said = {"outcome": "wrong", "reason": "off", "code": None, "facts": {"exit_code": 5}}
+    records = [
+        {"kind": "start", "versions": same},
+        {"kind": "step", "model": "bert", "step": "npu", "seconds": 2.0, **said},
+    ]
+    found = {one["name"]: one for one in walk.summary.summarize(index, records, earlier)["architectures"]}
+    assert found["bert"]["steps"] == {
+        **steps,
+        "npu": {"outcome": "wrong", "reason": "off", "seconds": 2.0, "exit_code": 5},
+    }
+    assert found["bert"]["task"] == "fill-mask"
+    assert found["dpt"]["steps"] == found["vit"]["steps"] == {}
+    other = [{"kind": "start", "versions": {"transformers": "6"}}, records[1]]
+    found = {one["name"]: one for one in walk.summary.summarize(index, other, earlier)["architectures"]}
+    assert list(found["bert"]["steps"]) == ["npu"]
 
 
 def proof(**values: Any) -> dict[str, Any]:

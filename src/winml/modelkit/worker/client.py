@@ -146,6 +146,16 @@ class Worker:
         self._limits = limits_of(op, args or {}, timeout_s)
         return self._collect(self._limits.timeout_s, on_event)
 
+    def preload(self, *modules: str) -> None:
+        """Import further modules in the process itself, before the operations that run from now on."""
+        self._next_id += 1
+        self._what = "importing what is needed"
+        self._send({"id": self._next_id, "op": "ping", "args": {"modules": modules}})
+        self._limits = limits_of("ping", {}, None)
+        was_fresh = self.is_fresh
+        self._collect(self._limits.timeout_s, None)
+        self.is_fresh = was_fresh
+
     def ask(
         self,
         form: type[T],

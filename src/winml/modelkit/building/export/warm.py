@@ -12,11 +12,17 @@ import sys
 import threading
 from collections.abc import Iterator
 from types import TracebackType
+from typing import Any
 
 from winml.modelkit.core.errors import ModelkitError, RunFailedError
-from winml.modelkit.worker.client import Worker
+from winml.modelkit.worker.client import Message, OnEvent, Worker
 
 PRELOAD = ("winml.modelkit.building.export.preloaded",)
+EXPORT = "stages.export"
+PRETRACE = "winml.modelkit.building.export.pretraced"
+"""Traces a small model in the process that forks."""
+_WORTH_A_TRACE = 2
+"""Where there is a second export there are mostly more: the trace takes as long as it saves in two of them."""
 CAN_FORK = sys.platform == "linux"
 
 
@@ -33,6 +39,22 @@ class ExportWorker(Worker):
         }
         super().__init__(preload=PRELOAD if CAN_FORK else (), env=env, apart=CAN_FORK)
         self._pool = pool
+        self._exports = 0
+
+    def call(
+        self,
+        op: str,
+        args: Message | None = None,
+        *,
+        timeout_s: float | None = None,
+        on_event: OnEvent | None = None,
+        what: str | None = None,
+    ) -> Any:
+        if op == EXPORT:
+            self._exports += 1
+            if self._exports == _WORTH_A_TRACE and CAN_FORK:
+                self.preload(PRETRACE)
+        return super().call(op, args, timeout_s=timeout_s, on_event=on_event, what=what)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
