@@ -12,7 +12,8 @@ import model_zoo
 from task_zoo import with_values
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.target import Target
-from winml.modelkit.session.composite import Composite, _fit_past
+from winml.modelkit.session.composite import Composite
+from winml.modelkit.session.part_texts import fit_past
 
 VOCABULARY = 31
 TOTAL, CHUNK = 24, 4
@@ -122,10 +123,10 @@ def test_a_text_that_does_not_fit_names_the_size_and_how_to_build_for_it(tmp_pat
 
 def test_the_newest_words_of_a_cache_stay() -> None:
     cache = np.arange(6, dtype=np.float32).reshape(1, 1, 6, 1)
-    assert _fit_past(cache, 4).ravel().tolist() == [2, 3, 4, 5]
-    assert _fit_past(cache, 0).size == 0
+    assert fit_past(cache, 4).ravel().tolist() == [2, 3, 4, 5]
+    assert fit_past(cache, 0).size == 0
 
 
 def test_a_short_cache_is_filled_up_before_its_words() -> None:
     cache = np.arange(1, 3, dtype=np.float32).reshape(1, 1, 2, 1)
-    assert _fit_past(cache, 4).ravel().tolist() == [0, 0, 1, 2]
+    assert fit_past(cache, 4).ravel().tolist() == [0, 0, 1, 2]
