@@ -144,7 +144,7 @@ def decoder_parts(folder: Path, table: np.ndarray, *, drift: float = DRIFT, tota
         (folder / name).mkdir(parents=True)
         model_zoo.saved(with_values(model_zoo.text_model(body), **weights), folder / name / "model.onnx")
         parts[name] = {"folder": name, "file": "model.onnx", "digest": f"sha256:{'0' * 64}"}
-    config = {"eos_token_id": END, "pad_token_id": 0, "bos_token_id": START}
+    config = {"eos_token_id": END, "pad_token_id": 0, "bos_token_id": START, "vocab_size": len(WORDS)}
     (folder / "decode" / "config.json").write_text(json.dumps(config), encoding="utf-8")
     listed = {"schema": "winml/parts/1", "model": "decoder", "target": "cpu", "parts": parts}
     (folder / "parts.json").write_text(json.dumps(listed), encoding="utf-8")
@@ -189,7 +189,7 @@ def pair(folder: Path, said: Mapping[str, str] | None = None, *, takes: str = "t
         model = model_zoo.text_model(body)
         model_zoo.saved(model if name == "encoder" else with_values(model, table=table), folder / name / "model.onnx")
         parts[name] = {"folder": name, "file": "model.onnx", "digest": f"sha256:{'0' * 64}"}
-    config = {"eos_token_id": END, "pad_token_id": 0, "decoder_start_token_id": START}
+    config = {"eos_token_id": END, "pad_token_id": 0, "decoder_start_token_id": START, "vocab_size": len(WORDS)}
     (folder / "decode" / "config.json").write_text(json.dumps(config), encoding="utf-8")
     listed = {"schema": "winml/parts/1", "model": "pair", "target": "cpu", "parts": parts}
     (folder / "parts.json").write_text(json.dumps(listed), encoding="utf-8")

@@ -261,13 +261,14 @@ def test_a_decoder_in_parts_of_fixed_shapes_is_judged_as_one_graph_is(task: str,
     table = generation_zoo.random_table()
     whole = judged(generation_zoo.decoder(tmp_path / "whole", table), data, task, runtime="onnxruntime")
     parts = judged(generation_zoo.decoder_parts(tmp_path / "parts", table), data, task)
-    assert (
-        parts.predictions == pytest.approx(whole.predictions, rel=1e-5) if task == "perplexity" else whole.predictions
-    )
+
+    def like(values: Any) -> Any:
+        return pytest.approx(values, rel=1e-5) if task == "perplexity" else values
+
+    assert parts.predictions == like(whole.predictions)
     assert parts.series.keys() == whole.series.keys()
     for name, values in whole.series.items():
-        numbers = task == "perplexity"
-        assert parts.series[name] == (pytest.approx(values, rel=1e-5) if numbers else values), name
+        assert parts.series[name] == like(values), name
     assert parts.generation is not None
     assert parts.generation.context_length == generation_zoo.CONTEXT
     assert parts.generation.reason == "parts are run by winml alone"

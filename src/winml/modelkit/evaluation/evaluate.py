@@ -9,8 +9,8 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
-from winml.modelkit.building.model_argument import ModelArgument, model_argument
-from winml.modelkit.core.build_folder import CONFIG, MODEL, PARTS, load_parts
+from winml.modelkit.building.model_argument import ModelArgument, model_argument, parts_argument
+from winml.modelkit.core.build_folder import MODEL, PARTS
 from winml.modelkit.core.config import DEFAULT, RANDOM, DataSection, EvalSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import (
@@ -115,17 +115,7 @@ def _find_model(argument: str, on_event: OnEvent, trust: Trust) -> ModelArgument
         return model_argument(argument, on_event, trust=trust)
     if is_decoder_folder(folder):
         return ModelArgument(read_decoder_folder(folder).model, SessionSection())
-    return _find_parts(folder, on_event, trust)
-
-
-def _find_parts(folder: Path, on_event: OnEvent, trust: Trust) -> ModelArgument:
-    """The file that lists parts, with the session that their builds name, which is the same in all."""
-    listed = load_parts(folder)
-    section = SessionSection()
-    for part in listed.parts.values():
-        if (folder / part.folder / CONFIG).is_file():
-            section = model_argument(str(folder / part.folder), on_event, trust=trust).section
-    return ModelArgument(folder / PARTS, section, target=listed.target)
+    return parts_argument(folder, on_event, trust=trust)
 
 
 def evaluate(request: EvalRequest, on_event: OnEvent) -> EvalResult:

@@ -18,7 +18,6 @@ from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.environment import RuntimeVersion
 from winml.modelkit.core.errors import DataError, RequestError, SessionError
 from winml.modelkit.core.generation import is_decoder_folder, read_decoder_folder
-from winml.modelkit.core.placement import Placement
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.data.chat import ChatTemplate, has_chat_template
 from winml.modelkit.data.dataset import Dataset, list_columns, open_dataset
@@ -53,6 +52,7 @@ from winml.modelkit.session.generation.ort_loop import OrtGenerator
 from winml.modelkit.session.generation.parts_loop import PartsGenerator
 from winml.modelkit.session.generation.runtimes import choose_runtime
 from winml.modelkit.session.measure import Context
+from winml.modelkit.session.placement import add_placements
 from winml.modelkit.session.saturation import weights_at_risk
 from winml.modelkit.session.session import WinMLSession
 
@@ -386,7 +386,8 @@ def _report(
         data=data_facts(asked.data, opened.dataset),
         notes=(*((guessed,) if guessed else ()), *opened.dataset.notes, *opened.notes),
         outputs=(OUTPUT,) if task.name == tasks.PERPLEXITY else (),
-        placement=_placement([one.placement for one in sessions.values()]),
+        # None are known of a session of onnxruntime-genai, which is on the CPU.
+        placement=add_placements([one.placement for one in sessions.values()]),
         provider_options={} if first is None else first.provider_options,
         added_options={} if first is None else first.added_options,
         fixed_dims={},
@@ -394,20 +395,4 @@ def _report(
         environment=found,
         comparison=task.comparison,
         generation=replace(facts, tokens=opened.judge.tokens),
-    )
-
-
-def _placement(found: Sequence[Placement]) -> Placement:
-    """Where the nodes of all parts ran; none are known of a session of onnxruntime-genai, which is on the CPU."""
-
-    def total(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
-        names = dict.fromkeys(name for one in counts for name in one)
-        return {name: sum(one.get(name, 0) for one in counts) for name in names}
-
-    return Placement(
-        requested=found[0].requested if found else "CPUExecutionProvider",
-        nodes=total([one.nodes for one in found]),
-        partitions=total([one.partitions for one in found]),
-        cpu_ops=total([one.cpu_ops for one in found]),
-        by_setting=total([one.by_setting for one in found]),
     )

@@ -115,6 +115,11 @@ class PartsGenerator(_PartsLoop):
         self._text = DecoderText(self.composite)
 
     @property
+    def piece_length(self) -> int | None:
+        """Tokens of a prompt that one run reads; None where the graph leaves that open."""
+        return self.composite.fixed_size("prefill", "input_ids", 1)
+
+    @property
     def context_length(self) -> int:
         fixed = self.composite.fixed_size("decode", "attention_mask", 1)
         return fixed or self._configured_length() or DEFAULT_LENGTH
@@ -152,6 +157,25 @@ class PairGenerator(_PartsLoop):
     def context_length(self) -> int | None:
         """Tokens that the decoder says at most; None where neither the graph nor the config says."""
         return self.composite.fixed_size("decode", "decoder_attention_mask", 1) or self._configured_length()
+
+    def draw_inputs(self, *, batch: int, length: int, seed: int) -> Arrays:
+        """Inputs of the encoder at random: so many tokens, or one image or sound of the size of its graph."""
+        rng = np.random.default_rng(seed)
+        found: Arrays = {}
+        for spec in self.sessions["encoder"].inputs:
+            if spec.name == "attention_mask":
+                found[spec.name] = np.ones((batch, length), np.int64)
+            elif spec.name == "input_ids":
+                found[spec.name] = rng.integers(0, self.require_vocabulary(), (batch, length), np.int64)
+            else:
+                sizes = [size if isinstance(size, int) else None for size in spec.shape[1:]]
+                if None in sizes:
+                    raise RequestError(
+                        f"input `{spec.name}` of the encoder has an open size beside the batch: none can be drawn",
+                        hint="`winml eval` runs it on data",
+                    )
+                found[spec.name] = rng.standard_normal((batch, *map(int, filter(None, sizes)))).astype(spec.dtype)
+        return found
 
     def start(self, inputs: Arrays, *, new_tokens: int) -> None:
         """Run the encoder on its inputs, and the decoder on the token that a text begins with."""
