@@ -122,6 +122,36 @@ def decoder(folder: Path, table: np.ndarray, *, drift: float = DRIFT, context: i
     return folder
 
 
+_PART = """g (int64[1,NEW] input_ids, int64[1,TOTAL] attention_mask, float[1,1,PAST,1] past_0_key)
+    => (float[1,NEW,words] logits, float[1,1,TOTAL,1] present_0_key)
+    <int64[2] axes = {1, 3}, int64[1] first = {1}, int64 two = {2}, int64[1] ends = {1000000}, int64[1] axis = {2},
+     int64[1] past = {PAST}>
+    { number = Cast<to = 1>(input_ids)  key = Unsqueeze(number, axes)
+      present_0_key = Concat<axis = 2>(past_0_key, key)
+      m = Cast<to = 1>(attention_mask)  visible = Unsqueeze(m, axes)  shown = Mul(present_0_key, visible)
+      sums = CumSum(shown, two)  mine = Slice(sums, past, ends, axis)  so_far = Squeeze(mine, first)
+      drifted = Mul(so_far, drift)  row = Gather(table, input_ids)  logits = Add(row, drifted) }"""
+
+
+def decoder_parts(folder: Path, table: np.ndarray, *, drift: float = DRIFT, total: int = CONTEXT, new: int = 4) -> Path:
+    """The decoder above in two graphs of fixed shapes, as for an NPU: `new` tokens of a prompt at once, then one."""
+    parts: dict[str, Any] = {}
+    weights = {"table": table, "drift": (drift * np.arange(len(WORDS), dtype=np.float32)).reshape(1, 1, -1)}
+    for name, width in (("prefill", new), ("decode", 1)):
+        body = _PART
+        for word, size in (("NEW", width), ("TOTAL", total), ("PAST", total - width)):
+            body = body.replace(word, str(size))
+        (folder / name).mkdir(parents=True)
+        model_zoo.saved(with_values(model_zoo.text_model(body), **weights), folder / name / "model.onnx")
+        parts[name] = {"folder": name, "file": "model.onnx", "digest": f"sha256:{'0' * 64}"}
+    config = {"eos_token_id": END, "pad_token_id": 0, "bos_token_id": START, "vocab_size": len(WORDS)}
+    (folder / "decode" / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    listed = {"schema": "winml/parts/1", "model": "decoder", "target": "cpu", "parts": parts}
+    (folder / "parts.json").write_text(json.dumps(listed), encoding="utf-8")
+    tokenizer(folder / "decode")
+    return folder
+
+
 _ENCODERS = {
     "text": """g (int64[batch,sequence] input_ids, int64[batch,sequence] attention_mask)
     => (float[batch,sequence,1] last_hidden_state) <int64[1] last = {2}>
@@ -159,7 +189,7 @@ def pair(folder: Path, said: Mapping[str, str] | None = None, *, takes: str = "t
         model = model_zoo.text_model(body)
         model_zoo.saved(model if name == "encoder" else with_values(model, table=table), folder / name / "model.onnx")
         parts[name] = {"folder": name, "file": "model.onnx", "digest": f"sha256:{'0' * 64}"}
-    config = {"eos_token_id": END, "pad_token_id": 0, "decoder_start_token_id": START}
+    config = {"eos_token_id": END, "pad_token_id": 0, "decoder_start_token_id": START, "vocab_size": len(WORDS)}
     (folder / "decode" / "config.json").write_text(json.dumps(config), encoding="utf-8")
     listed = {"schema": "winml/parts/1", "model": "pair", "target": "cpu", "parts": parts}
     (folder / "parts.json").write_text(json.dumps(listed), encoding="utf-8")

@@ -4,7 +4,7 @@ Every family is a tiny model with random weights, as `benchmarks/walk/tiny_model
 as users run it; a line of the journal `WORK/families.jsonl` is written after each, so that the same command goes on
 where it was.
 
-    python benchmarks/walk/tiny_models.py -o FOLDER --only llama,gpt2,...
+    python benchmarks/walk/tiny_models.py -o FOLDER llama gpt2 ...
     python benchmarks/generation/families.py FOLDER -o WORK [--only NAME,...] [--steps cpu,npu]
 
 The steps may run apart, in folders of their own: `--journal OTHER/families.jsonl` reads what was done there.

@@ -46,6 +46,17 @@ def draw(put: Any, config: Any, sizes: dict[str, int], rng: np.random.Generator)
     return rng.integers(5, max(6, (vocabulary if isinstance(vocabulary, int) else 32) - 32), shape).astype(kind)
 
 
+def find_class(config: Any) -> Any:
+    """The class that a config names: of the library, or of the module beside that of the config, which lists it not."""
+    import importlib
+
+    import transformers
+
+    name = config.architectures[0]
+    module = type(config).__module__.replace(".configuration_", ".modeling_")
+    return getattr(transformers, name, None) or getattr(importlib.import_module(module), name)
+
+
 def compare(model: Path, build: Path) -> dict[str, Any]:
     import inspect
 
@@ -60,7 +71,7 @@ def compare(model: Path, build: Path) -> dict[str, Any]:
     if len(files) != 1:
         return {"outcome": "skipped", "reason": f"{len(files)} parts, which PyTorch does not run apart"}
     config = transformers.AutoConfig.from_pretrained(model)
-    kind = getattr(transformers, config.architectures[0])
+    kind = find_class(config)
     torch_model = kind.from_pretrained(model).eval()
     session = onnxruntime.InferenceSession(files[0], providers=["CPUExecutionProvider"])
     rng = np.random.default_rng(11)

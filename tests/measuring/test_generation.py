@@ -7,7 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
+from tests import generation_zoo
 from tests.decoder_zoo import decoder_folder
 from tests.pictures import check_figures, check_page, marks
 
@@ -18,11 +20,12 @@ from winml.modelkit.core.values import read, to_json
 from winml.modelkit.graph.input_settings import InputSettings
 from winml.modelkit.measuring.generation import GenerationPerf, fit_lengths
 from winml.modelkit.measuring.perf import GenerationSettings, PerfRequest
-from winml.modelkit.measuring.perf_parts import perf_model
+from winml.modelkit.measuring.perf_parts import PerfParts, perf_model
 from winml.modelkit.measuring.sessions import AskedProtocol, SessionStarted
 from winml.modelkit.render.figures.positions import position_figure
 from winml.modelkit.render.generation import generation_text
 from winml.modelkit.render.pages.generation import generation_page
+from winml.modelkit.render.pages.html import page_html
 from winml.modelkit.reporting.runs import find_kind, read_run
 
 OURS = GenerationSettings(prompt_tokens=(4, 9), new_tokens=13, runtime="onnxruntime")
@@ -197,3 +200,49 @@ def test_a_picture_of_steps_is_empty_without_points_and_has_a_mark_for_each_leng
     for width in (320.0, 760.0):
         picture = position_figure(courses_of(three_sessions), ("tokens", "ms"), "title", width)
         assert len(marks(picture)) == 2
+
+
+def test_a_decoder_in_parts_is_measured_by_the_texts_it_generates(tmp_path: Path) -> None:
+    folder = generation_zoo.decoder_parts(tmp_path / "parts", generation_zoo.random_table())
+    result = _perf(folder, generation=GenerationSettings(prompt_tokens=(3, 9), new_tokens=12))
+    assert [one.prompt_tokens for one in result.prompts] == [3, 9]
+    assert {len(text.step_ns) for one in result.sessions[0].prompts for text in one.texts} == {11}
+    assert (result.runtime.name, result.runtime.reason) == ("onnxruntime", "parts are run by winml alone")
+    assert result.context_length == generation_zoo.CONTEXT
+    nodes = [len(onnx.load(folder / part / "model.onnx").graph.node) for part in ("prefill", "decode")]
+    assert result.placement is not None
+    assert 0 < sum(result.placement.nodes.values()) <= sum(nodes)
+    assert "parts are run by winml alone" in generation_text(result)
+    with pytest.raises(RequestError, match="not by onnxruntime-genai"):
+        _perf(folder, generation=GenerationSettings(runtime="genai"))
+    with pytest.raises(RequestError, match="30 tokens with 8 more does not fit the model's context of 32"):
+        _perf(folder, generation=GenerationSettings(prompt_tokens=(30,), new_tokens=8))
+
+
+def test_a_trace_of_a_decoder_in_parts_has_the_prompt_and_the_step(tmp_path: Path) -> None:
+    folder = generation_zoo.decoder_parts(tmp_path / "parts", generation_zoo.random_table())
+    settings = GenerationSettings(prompt_tokens=(9,), new_tokens=4)
+    result = _perf(folder, generation=settings, op_tracing="basic", protocol=AskedProtocol(iterations=1, sessions=1))
+    assert result.op_traces is not None
+    assert set(result.op_traces) == {"prompt", "step"}
+    assert all(trace.usable for trace in result.op_traces.values())
+
+
+def test_a_pair_is_measured_by_what_it_says(tmp_path: Path) -> None:
+    folder = generation_zoo.pair(tmp_path / "pair")
+    # It says a word for every one that it reads.
+    result = _perf(folder, generation=GenerationSettings(prompt_tokens=(12,), new_tokens=9))
+    assert [one.prompt_tokens for one in result.prompts] == [12]
+    assert {len(text.step_ns) for one in result.sessions[0].prompts for text in one.texts} == {8}
+    assert result.context_length is None
+    assert "unknown" in page_html(generation_page(result))
+    with pytest.raises(RequestError, match="a trace of an encoder with a decoder needs a single part"):
+        _perf(folder, generation=GenerationSettings(new_tokens=2), op_tracing="basic")
+
+
+def test_parts_without_a_word_about_texts_are_measured_one_by_one(tmp_path: Path) -> None:
+    folder = generation_zoo.decoder_parts(tmp_path / "parts", generation_zoo.random_table())
+    protocol = AskedProtocol(iterations=2, warmup=0, sessions=1)
+    result = perf_model(PerfRequest(str(folder), "cpu", protocol=protocol), lambda event: None)
+    assert isinstance(result, PerfParts)
+    assert [one.part for one in result.parts] == ["prefill", "decode"]

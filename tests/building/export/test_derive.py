@@ -30,6 +30,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "LayoutLMForTokenClassification": {
         "model_type": "layoutlm", **TEXT, "type_vocab_size": 2, "max_2d_position_embeddings": 50
     },
+    "BridgeTowerTextModel": {"model_type": "bridgetower_text_model", **TEXT},
     "BertForMultipleChoice": {"model_type": "bert", **TEXT, "type_vocab_size": 2},
     "CohereForCausalLM": {"model_type": "cohere", **TEXT, "num_key_value_heads": 2},
     "BloomForCausalLM": {"model_type": "bloom", "vocab_size": 99, "hidden_size": 16, "n_layer": 2, "n_head": 2},
@@ -222,6 +223,17 @@ def test_the_processor_names_the_size_of_images_and_whether_there_are_token_type
     names = {"model_input_names": ["input_ids", "bbox", "attention_mask"]}
     (folder.path / "tokenizer_config.json").write_text(json.dumps(names))
     assert list(shapes(derive(worker, folder))) == ["input_ids", "bbox", "attention_mask"]
+
+
+def test_a_part_that_the_library_has_and_does_not_list_is_found_beside_its_config(
+    worker: Worker, tmp_path: Path
+) -> None:
+    found = derive(worker, write(tmp_path / "part", "BridgeTowerTextModel"))
+    assert found.class_name == "BridgeTowerTextModel"
+    assert shapes(found) == {"input_ids": ("batch", "sequence"), "attention_mask": ("batch", "sequence")}
+    config = CONFIGS["BridgeTowerTextModel"]
+    with pytest.raises(RequestError, match="do not support feature-extraction"):
+        derive(worker, write(tmp_path / "other", "PretrainedConfigModel", **config))
 
 
 def test_a_class_that_accepts_nothing_says_what_it_says_itself(worker: Worker, tmp_path: Path) -> None:

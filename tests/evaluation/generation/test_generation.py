@@ -17,7 +17,7 @@ from data_zoo import IDS
 from generation_zoo import Context, judged
 from task_zoo import Case
 from winml.modelkit.core.config import DataSection
-from winml.modelkit.core.errors import DataError, ModelFileError, RequestError
+from winml.modelkit.core.errors import DataError, EPUnavailableError, ModelFileError, RequestError
 from winml.modelkit.core.measurement import Arm, SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import read, to_json
@@ -246,3 +246,72 @@ def test_decoders_of_different_vocabularies_are_refused_before_they_run(tmp_path
     )
     with pytest.raises(RequestError, match=r"tokens in its vocabulary and `.*` 64, so that"):
         evaluate(request, lambda event: pytest.fail(f"it was begun: {event}"))
+
+
+@pytest.mark.parametrize("task", ["perplexity", "text-generation", "multiple-choice"])
+def test_a_decoder_in_parts_of_fixed_shapes_is_judged_as_one_graph_is(task: str, tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [
+        {"text": " ".join(data_zoo.WORDS[4 + (start + 3 * n) % 8] for n in range(5 + start))} for start in range(9)
+    ]
+    if task == "text-generation":
+        rows = [{"prompt": row["text"], "label": "it"} for row in rows]
+    elif task == "multiple-choice":
+        rows = [{**row, "choices": ["it did", "ada", "who wrote it"], "label": 0} for row in rows]
+    data = data_zoo.jsonl(tmp_path / "data.jsonl", rows)
+    table = generation_zoo.random_table()
+    whole = judged(generation_zoo.decoder(tmp_path / "whole", table), data, task, runtime="onnxruntime")
+    parts = judged(generation_zoo.decoder_parts(tmp_path / "parts", table), data, task)
+
+    def like(values: Any) -> Any:
+        return pytest.approx(values, rel=1e-5) if task == "perplexity" else values
+
+    assert parts.predictions == like(whole.predictions)
+    assert parts.series.keys() == whole.series.keys()
+    for name, values in whole.series.items():
+        assert parts.series[name] == like(values), name
+    assert parts.generation is not None
+    assert parts.generation.context_length == generation_zoo.CONTEXT
+    assert parts.generation.reason == "parts are run by winml alone"
+    assert parts.placement.nodes["CPUExecutionProvider"] > 0
+
+
+def test_a_text_that_is_longer_than_the_parts_were_built_for_is_read_in_windows(tmp_path: Path) -> None:
+    table = generation_zoo.random_table()
+    text = " ".join(data_zoo.WORDS[4 + n % 8] for n in range(60))
+    data = data_zoo.jsonl(tmp_path / "data.jsonl", [{"text": text}])
+    whole = judged(generation_zoo.decoder(tmp_path / "whole", table), data, "perplexity", runtime="onnxruntime")
+    parts = judged(generation_zoo.decoder_parts(tmp_path / "parts", table), data, "perplexity")
+    assert parts.series["loss"] == pytest.approx(whole.series["loss"], rel=1e-5)
+    prompt = data_zoo.jsonl(tmp_path / "prompt.jsonl", [{"prompt": text, "label": "it"}])
+    with pytest.raises(DataError, match="has 61 tokens, which with 16 new ones is more than the model's 32"):
+        judged(tmp_path / "parts", prompt, "text-generation")
+
+
+def test_parts_that_generate_nothing_are_named(tmp_path: Path) -> None:
+    folder = generation_zoo.decoder_parts(tmp_path / "parts", generation_zoo.random_table())
+    listed = json.loads((folder / "parts.json").read_text(encoding="utf-8"))
+    listed["parts"] = {"image": listed["parts"]["prefill"], "text": listed["parts"]["decode"]}
+    (folder / "parts.json").write_text(json.dumps(listed), encoding="utf-8")
+    data = data_zoo.jsonl(tmp_path / "data.jsonl", [{"text": "it did"}])
+    with pytest.raises(RequestError, match="are image, text, which do not generate text"):
+        judged(folder, data, "perplexity")
+
+
+def test_a_reference_runs_on_the_target_that_it_was_built_for(tmp_path: Path) -> None:
+    """Parts are for another device than one graph is; each runs where it belongs."""
+    table = generation_zoo.random_table()
+    parts = generation_zoo.decoder_parts(tmp_path / "parts", table)
+    whole = generation_zoo.decoder(tmp_path / "whole", table)
+    data = DataSection(str(data_zoo.jsonl(tmp_path / "data.jsonl", [{"text": "who wrote it"}, {"text": "ada did it"}])))
+    request = EvalRequest(model=str(parts), reference=str(whole), data=data, task="perplexity")
+    result = evaluate(request, lambda event: None)
+    assert str(result.target) == "cpu"
+    assert result.comparison is not None
+    assert result.comparison["same_next_token"].value == 1.0
+    listed = json.loads((parts / "parts.json").read_text(encoding="utf-8"))
+    (parts / "parts.json").write_text(json.dumps({**listed, "target": "migraphx/gpu"}), encoding="utf-8")
+    with pytest.raises(EPUnavailableError, match="built for migraphx/gpu"):
+        evaluate(request, lambda event: None)
+    swapped = EvalRequest(model=str(whole), reference=str(parts), data=data, task="perplexity", target="cpu")
+    with pytest.raises(EPUnavailableError, match="migraphx"):
+        evaluate(swapped, lambda event: None)

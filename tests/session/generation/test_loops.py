@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.decoder_zoo import VOCABULARY, decoder_folder
 
+from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.target import Target
 from winml.modelkit.session.generation.generator import Ids, generate
 from winml.modelkit.session.generation.measure import make_prompt
@@ -75,6 +76,26 @@ def test_onnxruntime_genai_gives_the_same_tokens(in_place: bool, tmp_path: Path)
     with OrtGenerator(folder, target=CPU) as ours, GenaiGenerator(folder, target=CPU) as theirs:
         found = [generate(one, prompts, new_tokens=NEW, ends=()).tolist() for one in (ours, theirs)]
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("tail", [[], [5], [5, 5]], ids=["none", "one", "two"])
+def test_the_padding_token_is_a_token_like_any_other_to_onnxruntime_genai(tail: list[int], tmp_path: Path) -> None:
+    """It is the end token of many models, and ends the turns of their conversations."""
+    pytest.importorskip("onnxruntime_genai")
+    from winml.modelkit.session.generation.genai_loop import GenaiGenerator
+
+    folder = decoder_folder(tmp_path / "ours", seed=3)
+    prompt = np.concatenate([_prompts(1, 6), np.array([tail], np.int64).reshape(1, -1)], axis=1)
+    with OrtGenerator(folder, target=CPU) as ours:
+        wanted = generate(ours, prompt, new_tokens=NEW, ends=())
+    # The token that the text has in its middle, so that it is generated and the text goes on after it.
+    padding = 5 if tail else int(wanted[0, 2])
+    folder = decoder_folder(tmp_path / "theirs", seed=3, pad_token_id=padding)
+    with GenaiGenerator(folder, target=CPU) as theirs:
+        assert generate(theirs, prompt, new_tokens=NEW, ends=()).tolist() == wanted.tolist()
+        if tail:
+            with pytest.raises(RequestError, match="the token 5 at the end of a prompt for padding"):
+                theirs.start(np.concatenate([prompt, prompt]), new_tokens=1)
 
 
 def test_a_prompt_is_the_same_for_the_same_seed(decoder: OrtGenerator) -> None:

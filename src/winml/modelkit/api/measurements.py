@@ -89,7 +89,8 @@ def perf(
         if (Path(source) / PARTS).is_file():
             raise RequestError(
                 f"`{source}` holds the parts of a composite model",
-                hint="measure them one by one, each by its folder; the command `winml perf` measures all of them",
+                hint="measure them one by one, each by its folder; the command `winml perf` measures all of them, and "
+                "`wk.perf_generation` the texts of parts that generate",
             )
         few = None if op_tracing is None else 1
         request = PerfRequest(
@@ -152,14 +153,14 @@ def perf_generation(
     more_than_zero(timeout=timeout)
     one_of(("basic", "detail"), op_tracing=op_tracing)
     with calling(on_event, progress, PerfProgress) as call:
-        from winml.modelkit.core.generation import read_decoder_folder
         from winml.modelkit.measuring.generation import perf_generation as run
         from winml.modelkit.measuring.perf import DEFAULT_TIMEOUT_S, GenerationSettings, PerfRequest
         from winml.modelkit.measuring.processes import Processes
         from winml.modelkit.measuring.sessions import AskedProtocol
+        from winml.modelkit.measuring.text_folder import read_text_folder
 
         source = path_of(model, "model")
-        read_decoder_folder(Path(source))  # an error of its own for any other folder
+        read_text_folder(Path(source))  # an error of its own for any other folder
         request = PerfRequest(
             model=source,
             target=target,

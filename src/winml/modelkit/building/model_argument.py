@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from winml.modelkit.core import model_ref
-from winml.modelkit.core.build_folder import CONFIG, MANIFEST, MODEL
+from winml.modelkit.core.build_folder import CONFIG, MANIFEST, MODEL, PARTS, load_parts
 from winml.modelkit.core.config import BuildConfig, EvalSection, read_config
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
@@ -67,6 +67,16 @@ def model_argument(argument: str, on_event: OnEvent = ignore, *, trust: Trust = 
         config = _load_config(folder / CONFIG, trust)
         return ModelArgument(_find_built_model(folder), config.session, config.eval, config.target)
     return ModelArgument(_file(ref, on_event), SessionSection())
+
+
+def parts_argument(folder: Path, on_event: OnEvent = ignore, *, trust: Trust = NOTHING) -> ModelArgument:
+    """The file that lists parts, with the session of their builds, which is the same in all, and their target."""
+    listed = load_parts(folder)
+    section = SessionSection()
+    for part in listed.parts.values():
+        if (folder / part.folder / CONFIG).is_file():
+            section = model_argument(str(folder / part.folder), on_event, trust=trust).section
+    return ModelArgument(folder / PARTS, section, target=listed.target)
 
 
 def model_path(argument: str, on_event: OnEvent = ignore) -> Path:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from winml.modelkit.core.build_folder import kind_of_parts
+from winml.modelkit.core.model_file import part_names
 from winml.modelkit.core.plain_text import shell_word
 
 if TYPE_CHECKING:
@@ -85,8 +87,14 @@ def after_generation(result: GenerationPerf, named: str, trace_path: str | None)
     """Where the time of a prompt and of a step goes, then what another folder gains."""
     if trace_path is not None:
         return f"winml trace diff {shell_word(trace_path)} OTHER_op_trace.json"
+    parts = kind_of_parts(part_names(Path(result.model)))
+    if parts == "pair":  # a trace is of one part
+        part = shell_word(str(Path(result.model) / "decode"))
+        return f"winml perf -m {part} --target {result.target} --op-tracing basic"
     if result.op_traces is None:
         return f"winml perf {named} --target {result.target} --op-tracing basic"
+    if parts is not None:
+        return f"winml eval {named} --target {result.target} --data TEXTS.jsonl"
     return f"winml compare {shell_word(result.model)} OTHER --metric tokens-per-second"
 
 

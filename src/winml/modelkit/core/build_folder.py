@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -45,6 +45,13 @@ class PartsFile:
     model: str
     target: str
     parts: Mapping[str, PartEntry]
+
+
+def kind_of_parts(parts: Collection[str]) -> Literal["decoder", "pair"] | None:
+    """What parts of these names generate text as: a decoder, or an encoder with a decoder; None where they do not."""
+    if not {"prefill", "decode"} <= set(parts):
+        return None
+    return "pair" if "encoder" in parts else "decoder"
 
 
 def load_parts(folder: Path) -> PartsFile:

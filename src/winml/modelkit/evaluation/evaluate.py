@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
-from winml.modelkit.building.model_argument import ModelArgument, model_argument
+from winml.modelkit.building.model_argument import ModelArgument, model_argument, parts_argument
 from winml.modelkit.core.build_folder import MODEL, PARTS
 from winml.modelkit.core.config import DEFAULT, RANDOM, DataSection, EvalSection
 from winml.modelkit.core.dataclass import dataclass
@@ -111,10 +111,11 @@ def generates(model: str) -> bool:
 def _find_model(argument: str, on_event: OnEvent, trust: Trust) -> ModelArgument:
     """The model behind an argument; of parts, the file that lists them."""
     folder = Path(argument)
-    if generates(argument) and not (folder / MODEL).is_file():
-        path = read_decoder_folder(folder).model if is_decoder_folder(folder) else folder / PARTS
-        return ModelArgument(path, SessionSection())
-    return model_argument(argument, on_event, trust=trust)
+    if not generates(argument) or (folder / MODEL).is_file():
+        return model_argument(argument, on_event, trust=trust)
+    if is_decoder_folder(folder):
+        return ModelArgument(read_decoder_folder(folder).model, SessionSection())
+    return parts_argument(folder, on_event, trust=trust)
 
 
 def evaluate(request: EvalRequest, on_event: OnEvent) -> EvalResult:
@@ -326,6 +327,10 @@ class _Runs:
     def reference(self, resolved: Resolved, task: str) -> Side:
         """The reference on the target it was named with, else on the candidate's, else on the CPU, with a note."""
         asked = self._request.reference_target
+        own = None if self._request.reference is None else self._own_target(self._request.reference, resolved)
+        if asked is None and own is not None:
+            self.warnings.append(f"the reference runs on {own}, which it was built for")
+            asked = own
         if asked is not None:
             there = targets.resolve(asked, None, None)
             return self._reference(there, task, same=there.target == resolved.target)
@@ -336,6 +341,17 @@ class _Runs:
                 raise
             self.warnings.append(f"the reference runs on cpu, because it does not run on {resolved.target}: {error}")
         return self._reference(targets.resolve(CPU, None, None), task, same=False)
+
+    def _own_target(self, reference: str, resolved: Resolved) -> str | None:
+        """The target that a reference which generates text was built for, where it is another one.
+
+        Graphs for one device are of another kind than those for another: one graph with a cache, or parts.
+        """
+        if not self._request.generates:
+            return None
+        trust = self._request.trust.with_typed(self._request.ep_options)
+        built_for = _find_model(reference, self._on_event, trust).target
+        return None if built_for in (None, str(resolved.target)) else built_for
 
     def _reference(self, resolved: Resolved, task: str, *, same: bool) -> Side:
         """Options of the EP apply to the same target only."""

@@ -14,17 +14,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from winml.modelkit.building.model_argument import model_argument
+from winml.modelkit.building.model_argument import ModelArgument, model_argument, parts_argument
 from winml.modelkit.core import model_ref
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.environment import Environment
 from winml.modelkit.core.errors import Interrupted, ModelkitError, RequestError
 from winml.modelkit.core.events import OnEvent
-from winml.modelkit.core.generation import DecoderFolder, read_decoder_folder
 from winml.modelkit.core.latency import Latency, Spread
 from winml.modelkit.core.measurement import NS_PER_MS, SessionSection, SessionsProtocol
 from winml.modelkit.core.op_trace import OpTraceResult
 from winml.modelkit.core.placement import Placement
+from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.core.result import CommandResult
 from winml.modelkit.core.statistics import median
 from winml.modelkit.core.target import Target
@@ -36,10 +36,10 @@ from winml.modelkit.measuring.perf import SIMULATED, PerfRequest, PerfStarted, w
 from winml.modelkit.measuring.processes import Processes
 from winml.modelkit.measuring.sessions import CoolingDown, PerfProtocol, Process, SessionStarted, ask_session
 from winml.modelkit.measuring.summary import latency_of, spread_of
+from winml.modelkit.measuring.text_folder import TextFolder, read_text_folder
 from winml.modelkit.measuring.trace import no_trace, trace_notices
 from winml.modelkit.measuring.trust import load_warnings, session_warnings
 from winml.modelkit.session.arm import Tracing
-from winml.modelkit.session.generation.graph_fit import check_graph
 from winml.modelkit.session.generation.report import (
     DecoderArguments,
     GenerationArguments,
@@ -56,6 +56,9 @@ from winml.modelkit.worker.scratch import ScratchFolder
 OPERATION = "generation.measure"
 PROMPT_TOKENS = (32, 256)
 NEW_TOKENS = 64
+SIMULATED_PROMPT_TOKENS, SIMULATED_NEW_TOKENS = (32,), 8
+"""On a simulator, whose steps take seconds and whose times mean nothing."""
+PARTS_REASON = "parts are run by winml alone"
 MANY, FEW = (3, 1, 3), (1, 0, 1)
 """Timed texts of every length, texts before them and sessions: on a device, and on a simulator."""
 LEAST_STEPS = 8
@@ -121,7 +124,8 @@ class GenerationPerf(CommandResult):
     built_for: str | None
     """What the build folder that was measured is for; null for a folder that is no build."""
     runtime: UsedRuntime
-    context_length: int
+    context_length: int | None
+    """Of an encoder with a decoder the tokens that it says; null where neither its graphs nor its config tell."""
     batch: int
     new_tokens: int
     prompts: tuple[PromptPerf, ...]
@@ -153,7 +157,7 @@ class PartialGeneration:
 class _Plan:
     """Everything that is decided before the first process runs."""
 
-    folder: DecoderFolder
+    subject: TextFolder
     chosen: Chosen
     runtime: ChosenRuntime
     protocol: PerfProtocol
@@ -232,29 +236,27 @@ def _refuse_other_options(request: PerfRequest) -> None:
 
 
 def _plan(request: PerfRequest, scratch: Path) -> _Plan:
-    folder = read_decoder_folder(Path(request.model).absolute())
-    check_graph(folder)
-    section, built_for = SessionSection(), None
-    if model_ref.parse(request.model).kind == "build":
-        model = model_argument(request.model, trust=request.trust.with_typed(request.ep_options))
-        section, built_for = model.section, model.target
+    subject = read_text_folder(Path(request.model).absolute())
+    model = _find_build(request, subject)
+    section, built_for = (SessionSection(), None) if model is None else (model.section, model.target)
     chosen = targets.choose(built_for, request.target, request.ep, request.device)
     target, installed = chosen.resolved.target, chosen.resolved.installed
     threads = request.threads if request.threads is not None else section.threads
     given = options.with_threads(target, {**section.ep_options, **request.ep_options}, threads)
     section = replace(section, threads=threads, ep_options=options.check_options(target, given))
-    runtime = choose_runtime(target, request.generation.runtime, folder=folder, saved=section.runtime, section=section)
-    if request.op_tracing is not None and runtime.name == "genai":
-        runtime = ChosenRuntime("onnxruntime", "operators are traced in winml's own loop")
-    lengths, new_tokens, notes = fit_lengths(
-        request.generation.prompt_tokens, request.generation.new_tokens, folder.context_length
-    )
+    runtime = _choose_runtime(request, subject, target, section)
+    lengths, new_tokens, notes = _fit_texts(request, subject, target)
     protocol = _protocol(request, target)
+    if request.op_tracing is not None and subject.kind == "pair":
+        raise RequestError(
+            "a trace of an encoder with a decoder needs a single part",
+            hint=f"name one: `winml perf -m {shell_word(str(Path(request.model) / 'decode'))}`",
+        )
     tracing = None
     if request.op_tracing is not None:
         tracing = Tracing(level=request.op_tracing, output_dir=str(scratch))
     decoder = DecoderArguments(
-        folder=str(folder.folder),
+        folder=str(subject.folder),
         ep=target.ep,
         device=target.device,
         simulated=target.simulated,
@@ -273,20 +275,105 @@ def _plan(request: PerfRequest, scratch: Path) -> _Plan:
         texts=protocol.iterations,
         tracing=tracing,
     )
-    if folder.ignored:
-        notes += (f"settings of genai_config.json that are not used: {', '.join(folder.ignored)}",)
-    return _Plan(folder, chosen, runtime, protocol, arguments, notes)
+    if subject.described is not None and subject.described.ignored:
+        notes += (f"settings of genai_config.json that are not used: {', '.join(subject.described.ignored)}",)
+    return _Plan(subject, chosen, runtime, protocol, arguments, notes)
+
+
+def _find_build(request: PerfRequest, subject: TextFolder) -> ModelArgument | None:
+    """The session and the target of a build; None for a folder that is none."""
+    trust = request.trust.with_typed(request.ep_options)
+    if subject.kind != "folder":
+        return parts_argument(subject.folder, trust=trust)
+    return model_argument(request.model, trust=trust) if model_ref.parse(request.model).kind == "build" else None
+
+
+def _choose_runtime(
+    request: PerfRequest, subject: TextFolder, target: Target, section: SessionSection
+) -> ChosenRuntime:
+    asked = request.generation.runtime
+    if subject.kind != "folder":
+        if asked == "genai":
+            raise RequestError("parts are run by winml alone, not by onnxruntime-genai", hint="drop `--runtime genai`")
+        return ChosenRuntime("onnxruntime", PARTS_REASON)
+    found = choose_runtime(target, asked, folder=subject.described, saved=section.runtime, section=section)
+    if request.op_tracing is not None and found.name == "genai":
+        return ChosenRuntime("onnxruntime", "operators are traced in winml's own loop")
+    return found
+
+
+def _fit_texts(
+    request: PerfRequest, subject: TextFolder, target: Target
+) -> tuple[tuple[int, ...], int, tuple[str, ...]]:
+    """Lengths of prompts, tokens after each, and what is to be said of them."""
+    asked, notes = request.generation, tuple[str, ...]()
+    prompts, new_tokens = asked.prompt_tokens, asked.new_tokens
+    usual = (PROMPT_TOKENS, NEW_TOKENS)
+    if target.simulated:
+        usual = (SIMULATED_PROMPT_TOKENS, SIMULATED_NEW_TOKENS)
+        if prompts is None or new_tokens is None:
+            notes += ("few tokens, because the device is simulated: `--prompt-tokens` and `--new-tokens` ask for more",)
+    if subject.kind != "pair":
+        assert subject.context_length is not None
+        lengths, count, more = fit_lengths(prompts, new_tokens, subject.context_length, usual=usual)
+        return lengths, count, (*notes, *more)
+    if subject.source_vectors is not None and prompts is not None:
+        raise RequestError("`--prompt-tokens` says nothing about an encoder that reads no text", hint="drop the option")
+    lengths, count, more = _fit_pair(prompts, new_tokens, subject, usual=usual)
+    return lengths, count, (*notes, *more)
+
+
+def _fit_pair(
+    prompts: Sequence[int] | None,
+    new_tokens: int | None,
+    subject: TextFolder,
+    *,
+    usual: tuple[tuple[int, ...], int],
+) -> tuple[tuple[int, ...], int, tuple[str, ...]]:
+    """The same for an encoder with a decoder, whose lengths do not depend on each other."""
+    notes = list[str]()
+    most = subject.context_length
+    count = new_tokens or (usual[1] if most is None else min(usual[1], most))
+    if most is not None and count > most:
+        raise RequestError(f"{count} new tokens do not fit the decoder's {most}", hint="ask for fewer `--new-tokens`")
+    if count < usual[1] and new_tokens is None:
+        notes.append(f"{count} tokens are generated instead of {usual[1]}: the decoder takes no more")
+    if subject.source_vectors is not None:
+        notes.append(
+            f"the prompt is one input of the encoder, of which the decoder reads {subject.source_vectors} vectors"
+        )
+        return (subject.source_vectors,), count, tuple(notes)
+    longest = subject.source_length
+    if prompts is not None:
+        if longest is not None and max(prompts) > longest:
+            raise RequestError(
+                f"a prompt of {max(prompts)} tokens does not fit the encoder's {longest}",
+                hint="give a shorter `--prompt-tokens`",
+            )
+        return tuple(sorted(set(prompts))), count, tuple(notes)
+    if longest is not None and max(usual[0]) > longest:
+        notes.append(f"the longest prompt is {longest} tokens instead of {max(usual[0])}: the encoder takes no more")
+    return (
+        tuple(sorted({length if longest is None else min(length, longest) for length in usual[0]})),
+        count,
+        tuple(notes),
+    )
 
 
 def fit_lengths(
-    prompt_tokens: Sequence[int] | None, new_tokens: int | None, context_length: int
+    prompt_tokens: Sequence[int] | None,
+    new_tokens: int | None,
+    context_length: int,
+    *,
+    usual: tuple[tuple[int, ...], int] = (PROMPT_TOKENS, NEW_TOKENS),
 ) -> tuple[tuple[int, ...], int, tuple[str, ...]]:
     """Lengths of prompts, tokens after each, and what was shortened to fit the context; what was asked for is not."""
     notes = []
-    wanted = NEW_TOKENS if new_tokens is None else new_tokens
+    usual_prompts, usual_tokens = usual
+    wanted = usual_tokens if new_tokens is None else new_tokens
     if new_tokens is None and wanted > context_length // 2:
         wanted = max(1, context_length // 2)
-        notes.append(f"{wanted} tokens are generated instead of {NEW_TOKENS}: the context is {context_length}")
+        notes.append(f"{wanted} tokens are generated instead of {usual_tokens}: the context is {context_length}")
     room = context_length - wanted
     longest = max(prompt_tokens or (1,))
     if longest > room:
@@ -296,10 +383,10 @@ def fit_lengths(
         )
     if prompt_tokens is not None:
         return tuple(sorted(set(prompt_tokens))), wanted, tuple(notes)
-    lengths = tuple(sorted({min(length, room) for length in PROMPT_TOKENS}))
-    if max(PROMPT_TOKENS) > room:
+    lengths = tuple(sorted({min(length, room) for length in usual_prompts}))
+    if max(usual_prompts) > room:
         notes.append(
-            f"the longest prompt is {room} tokens instead of {max(PROMPT_TOKENS)}: the context is {context_length}"
+            f"the longest prompt is {room} tokens instead of {max(usual_prompts)}: the context is {context_length}"
         )
     return lengths, wanted, tuple(notes)
 
@@ -321,7 +408,7 @@ def _protocol(request: PerfRequest, target: Target) -> PerfProtocol:
 def _run_sessions(plan: _Plan, processes: Processes, on_event: OnEvent) -> _Run:
     """One fresh process after another."""
     run = _Run()
-    what = f"generating with `{plan.folder.folder.name}` on {plan.arguments.decoder.target}"
+    what = f"generating with `{plan.subject.folder.name}` on {plan.arguments.decoder.target}"
     for number in range(plan.protocol.sessions):
         process: Process | None = None
         try:
@@ -403,7 +490,7 @@ def _result(
         target=target,
         built_for=plan.chosen.built_for,
         runtime=UsedRuntime(name=plan.runtime.name, version=first.runtime, reason=plan.runtime.reason),
-        context_length=plan.folder.context_length,
+        context_length=plan.subject.context_length,
         batch=batch,
         new_tokens=plan.arguments.new_tokens,
         prompts=prompts,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from winml.modelkit.core.build_folder import MODEL, PARTS
+from winml.modelkit.core.build_folder import MODEL, PARTS, kind_of_parts
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import ModelkitError, RequestError
 from winml.modelkit.core.events import Event, OnEvent
@@ -21,7 +21,7 @@ from winml.modelkit.core.values import key
 from winml.modelkit.graph.signature import read_signature
 from winml.modelkit.graph.sizes import match_sizes
 from winml.modelkit.measuring.generation import GenerationPerf, perf_generation
-from winml.modelkit.measuring.perf import PerfRequest, PerfResult, perf
+from winml.modelkit.measuring.perf import GenerationSettings, PerfRequest, PerfResult, perf
 from winml.modelkit.measuring.processes import Processes
 from winml.modelkit.measuring.sessions import PartialPerf
 
@@ -67,12 +67,18 @@ class PartStarted(Event):
 def perf_model(
     request: PerfRequest, on_event: OnEvent, processes: Processes | None = None
 ) -> PerfResult | PerfParts | GenerationPerf:
-    """Measure a model: of a composite one every part, of a decoder folder the texts it generates."""
+    """Measure a model: of a decoder folder the texts it generates, of a composite one every part.
+
+    Parts that generate text together are measured so where the request says something about texts.
+    """
     folder = Path(request.model)
     if is_decoder_folder(folder):
         return perf_generation(request, on_event, processes)
     if not (folder / PARTS).is_file():
         return perf(request, on_event, processes)
+    traced = request.op_tracing is not None and kind_of_parts(part_names(folder)) == "decoder"
+    if request.generation != GenerationSettings() or traced:
+        return perf_generation(request, on_event, processes)
     return _measure_parts(request, folder, on_event, processes)
 
 

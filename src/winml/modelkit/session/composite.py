@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -17,6 +18,7 @@ from winml.modelkit.core.json_text import read_object
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.graph.inputs import Arrays
+from winml.modelkit.session.part_texts import DecoderText, PairText
 from winml.modelkit.session.session import WinMLSession
 
 Ids = npt.NDArray[np.int64]
@@ -58,6 +60,9 @@ class Composite:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._stack.close()
 
     @property
@@ -68,7 +73,18 @@ class Composite:
     @property
     def ends(self) -> tuple[int, ...]:
         """Tokens that end a text."""
-        return tuple(_Tokens(self._config()).ends)
+        return tuple(_Tokens(self.config).ends)
+
+    @property
+    def first_token(self) -> int | None:
+        """The token that the decoder of a pair begins a text with."""
+        found: int | None = _Tokens(self.config).first
+        return found
+
+    @property
+    def padding_token(self) -> int:
+        """The token that fills texts up."""
+        return _Tokens(self.config).padding
 
     def part_folder(self, part: str) -> Path:
         return self.folder / self._parts[part].folder
@@ -84,12 +100,13 @@ class Composite:
         """The tokens after the input, or the output tokens of a pair; ends early when all sequences have ended."""
         if "decode" not in self._parts:
             raise RequestError(f"the parts of `{self.folder}` do not generate text: {', '.join(self._parts)}")
-        tokens = _Tokens(self._config())
+        tokens = _Tokens(self.config)
         decode = self._pair if "encoder" in self._parts else self._text
         return decode(inputs, tokens, new_tokens)
 
-    def _config(self) -> dict[str, Any]:
-        """The special tokens in the config of the model."""
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """The config of the model with that of its generation, where the special tokens are."""
         folder = self.folder / self._parts["decode"].folder
         found: dict[str, Any] = {}
         for name in ("config.json", "generation_config.json"):
@@ -98,73 +115,29 @@ class Composite:
                 found |= {key: item for key, item in value.items() if item is not None}
         return found
 
-    def _text(self, inputs: Arrays, tokens: _Tokens, new_tokens: int) -> Ids:
-        ids = inputs["input_ids"].astype(np.int64)
-        mask = inputs.get("attention_mask", np.ones_like(ids)).astype(np.int64)
-        self._check_sizes(mask, new_tokens)
-        made, mask = self._read_prompt(ids, mask)
-        for _ in range(new_tokens):
-            ids = tokens.next(made["logits"])
-            if tokens.finished or tokens.count == new_tokens:
-                break
-            mask = np.concatenate([mask, np.ones_like(ids)], axis=1)
-            made = self._read("decode", ids, mask, _past(made))
-        return tokens.made
-
-    def _read_prompt(self, ids: Ids, mask: Ids) -> tuple[Arrays, Ids]:
-        """The outputs for the last piece of a prompt, and the mask as wide as what was read.
-
-        A graph of fixed width reads the prompt in pieces, the first of which is padded on the left. One that takes no
-        cache reads the first piece alone, and the graph for steps the rest, one token after another.
-        """
-        width = self._fixed_size("prefill", "input_ids", 1)
-        if width is None:
-            return self._read("prefill", ids, mask, self._empty_cache(len(ids))), mask
-        longest = max(1, int(mask.sum(axis=1).max()))
-        ids, mask = ids[:, -longest:], mask[:, -longest:]
-        cache = self._empty_cache(len(ids))
-        missing = -longest % width if cache else max(0, width - longest)
-        ids, mask = (np.pad(array, ((0, 0), (missing, 0))) for array in (ids, mask))
-        made = self._read("prefill", ids[:, :width], mask[:, :width], cache)
-        part, step = ("prefill", width) if cache else ("decode", 1)
-        for end in range(width + step, ids.shape[1] + 1, step):
-            made = self._read(part, ids[:, end - step : end], mask[:, :end], _past(made))
-        return made, mask
-
-    def _read(self, part: str, ids: Ids, mask: Ids, past: Arrays) -> Arrays:
-        """The outputs of a part for the next tokens of texts; the mask is that of all their tokens so far."""
-        count = ids.shape[1]
-        # Padding is on the left, and positions count real tokens only.
-        positions = np.maximum(np.cumsum(mask, axis=1) - 1, 0)[:, -count:]
-        total = self._fixed_size(part, "attention_mask", 1)
-        if total is not None:  # the oldest words go, which are padding as long as the text fits
-            mask = mask[:, -total:]
-            mask = np.pad(mask, ((0, 0), (total - mask.shape[1], 0)))
-            past = {name: _fit_past(array, total - count) for name, array in past.items()}
-        return self.run(part, {"input_ids": ids, "attention_mask": mask, "position_ids": positions, **past})
-
-    def _empty_cache(self, batch: int) -> Arrays:
-        """A cache without words for the graph for prompts; nothing for one that takes none."""
-        return {
-            spec.name: np.zeros((batch, spec.shape[1], 0, spec.shape[3]), spec.dtype)
-            for spec in self._sessions["prefill"].inputs
-            if spec.name.startswith("past_")
-        }
-
-    def _fixed_size(self, part: str, name: str, axis: int) -> int | None:
+    def fixed_size(self, part: str, name: str, axis: int) -> int | None:
         """The size of an axis of an input that a part was fixed at, for a device that needs that; None when open."""
         shapes = {spec.name: spec.shape for spec in self._sessions[part].inputs}
         size = shapes[name][axis] if name in shapes else None
         return size if isinstance(size, int) else None
 
-    def _check_sizes(self, mask: Ids, new_tokens: int) -> None:
+    def _text(self, inputs: Arrays, tokens: _Tokens, new_tokens: int) -> Ids:
+        ids = inputs["input_ids"].astype(np.int64)
+        mask = inputs.get("attention_mask", np.ones_like(ids)).astype(np.int64)
+        self.check_text(mask, new_tokens)
+        text = DecoderText(self)
+        for piece in text.read(ids, mask):
+            logits = piece
+        return _continue(text, logits, tokens, new_tokens)
+
+    def _pair(self, inputs: Arrays, tokens: _Tokens, new_tokens: int) -> Ids:
+        text = PairText(self)
+        return _continue(text, text.read(inputs, self.check_pair(inputs, new_tokens)), tokens, new_tokens)
+
+    def check_text(self, mask: Ids, new_tokens: int) -> None:
         """Refuse texts that do not fit into graphs of fixed shapes."""
-        batch, total = self._fixed_size("decode", "input_ids", 0), self._fixed_size("decode", "attention_mask", 1)
-        if batch is not None and batch != len(mask):
-            raise RequestError(
-                f"{len(mask)} texts were given, and `{self.folder}` was built for {batch} at a time",
-                hint=f"build it with `--dim batch={len(mask)}`, or give {batch}",
-            )
+        self._check_batch("input_ids", len(mask))
+        total = self.fixed_size("decode", "attention_mask", 1)
         needed = int(mask.sum(axis=1).max()) + new_tokens - 1
         if total is not None and needed > total:
             raise RequestError(
@@ -173,36 +146,49 @@ class Composite:
                 hint=f"build it with `--dim total={needed}`, shorten the prompt, or ask for fewer tokens",
             )
 
-    def _pair(self, inputs: Arrays, tokens: _Tokens, new_tokens: int) -> Ids:
-        if tokens.first is None:
+    def check_pair(self, inputs: Arrays, new_tokens: int) -> int:
+        """The token that every text begins with; raises for texts that graphs of fixed shapes cannot say."""
+        first = self.first_token
+        if first is None:
             file = self.part_folder("decode") / "config.json"
             raise ModelFileError(
                 f"`{file}` does not say which token a text begins with", hint="add `decoder_start_token_id` to it"
             )
-        state = self.run("encoder", inputs)["last_hidden_state"]
-        masks = {"encoder_attention_mask": inputs["attention_mask"]} if "attention_mask" in inputs else {}
-        ids = np.full((len(state), 1), tokens.first, np.int64)
-        made = self.run("prefill", {"input_ids": ids, "encoder_hidden_states": state, **masks})
-        past = _past(made)
-        for _ in range(new_tokens):
-            ids = tokens.next(made["logits"])
-            if tokens.finished or tokens.count == new_tokens:
-                break
-            made = self.run("decode", {"input_ids": ids, **masks, **past})
-            past |= _past(made)  # those of the encoder stay as they are
-        return tokens.made
+        self._check_batch("input_ids", len(next(iter(inputs.values()))))
+        caches = [spec for spec in self._sessions["decode"].inputs if spec.name.startswith("past_")]
+        own = (spec for spec in caches if "_encoder" not in spec.name and len(spec.shape) == 4)
+        closed = next((spec for spec in own if isinstance(spec.shape[2], int)), None)
+        total = self.fixed_size("decode", "decoder_attention_mask", 1)
+        if closed is not None and total is None:
+            raise ModelFileError(
+                f"the part `decode` of `{self.folder}` has a cache of fixed length (`{closed.name}`) and takes no "
+                "`decoder_attention_mask`, so that it cannot tell words from what fills the cache up",
+                hint="build the folder again",
+            )
+        if total is not None and new_tokens > total:
+            raise RequestError(
+                f"{new_tokens} tokens were asked for, and `{self.folder}` was built for {total}",
+                hint=f"build it with `--dim total={new_tokens}`, or ask for fewer tokens",
+            )
+        return first
+
+    def _check_batch(self, name: str, given: int) -> None:
+        batch = self.fixed_size("decode", name, 0)
+        if batch is not None and batch != given:
+            raise RequestError(
+                f"{given} texts were given, and `{self.folder}` was built for {batch} at a time",
+                hint=f"build it with `--dim batch={given}`, or give {batch}",
+            )
 
 
-def _past(made: Arrays) -> Arrays:
-    """The cache that a step returns, by the input names of the next step."""
-    return {f"past_{name.removeprefix('present_')}": a for name, a in made.items() if name.startswith("present_")}
-
-
-def _fit_past(array: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
-    """The newest words of a cache, with zeros before them, which the mask hides, where there are fewer."""
-    newest = array[:, :, max(0, array.shape[2] - length) :]
-    missing = length - newest.shape[2]
-    return np.ascontiguousarray(np.pad(newest, ((0, 0), (0, 0), (missing, 0), (0, 0))))
+def _continue(text: DecoderText | PairText, logits: npt.NDArray[Any], tokens: _Tokens, new_tokens: int) -> Ids:
+    """The tokens after what was read."""
+    for _ in range(new_tokens):
+        ids = tokens.next(logits)
+        if tokens.finished or tokens.count == new_tokens:
+            break
+        logits = text.step(ids)
+    return tokens.made
 
 
 class _Tokens:
@@ -211,7 +197,7 @@ class _Tokens:
     def __init__(self, config: Mapping[str, Any]) -> None:
         ends = config.get("eos_token_id")
         self.ends = ends if isinstance(ends, list) else [] if ends is None else [ends]
-        self._padding = config.get("pad_token_id", self.ends[0] if self.ends else 0)
+        self.padding: int = config.get("pad_token_id", self.ends[0] if self.ends else 0)
         self.first = config.get("decoder_start_token_id", config.get("bos_token_id"))
         self._done: npt.NDArray[np.bool_] | None = None
         self._columns: list[Ids] = []
@@ -220,7 +206,7 @@ class _Tokens:
         """The likeliest token of every sequence; padding for one that has ended."""
         best: Ids = logits[:, -1].argmax(axis=-1).astype(np.int64)
         done = np.zeros(len(best), bool) if self._done is None else self._done
-        best = np.where(done, np.int64(self._padding), best)
+        best = np.where(done, np.int64(self.padding), best)
         self._done = done | np.isin(best, self.ends)
         self._columns.append(best)
         return best[:, None]

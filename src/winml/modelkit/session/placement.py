@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from winml.modelkit.core.dataclass import dataclass
@@ -77,4 +77,20 @@ def read_nodes(subgraphs: Iterable[Any]) -> tuple[AssignedNode, ...]:
         AssignedNode(node.name, _op_name(node), group.ep_name, None if group.ep_name == CPU else number)
         for number, group in enumerate(subgraphs)
         for node in group.get_nodes()
+    )
+
+
+def add_placements(found: Sequence[Placement]) -> Placement:
+    """Where the nodes of all parts of a model ran; of none it is the CPU without nodes."""
+
+    def total(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
+        names = dict.fromkeys(name for one in counts for name in one)
+        return {name: sum(one.get(name, 0) for one in counts) for name in names}
+
+    return Placement(
+        requested=found[0].requested if found else "CPUExecutionProvider",
+        nodes=total([one.nodes for one in found]),
+        partitions=total([one.partitions for one in found]),
+        cpu_ops=total([one.cpu_ops for one in found]),
+        by_setting=total([one.by_setting for one in found]),
     )

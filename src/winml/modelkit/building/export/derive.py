@@ -441,13 +441,28 @@ class _Search:
                     raise _Refused(f"its cache has {len(axes)} axes")
                 axes[2] = "past" if "_decoder_" in name else axes[2]
                 caches.append(InputSection(name.replace("present_", "past_", 1), "float32", tuple(axes)))
-        following = (words, *mask, *caches)
+        following = (words, *mask, *self._find_filled(words, (*mask, *caches), sizes), *caches)
+        sizes |= signature.total_size(following, sizes)
         run_part(PairDecode(self.model), following, sizes)
         return [
             encoder,
             prefill,
             DerivedPart(part="decode", inputs=following, sizes=_used(following, sizes), fixed_sizes=states_fixed),
         ]
+
+    def _find_filled(
+        self, words: InputSection, others: tuple[InputSection, ...], sizes: Mapping[str, int]
+    ) -> tuple[InputSection, ...]:
+        """The inputs by which the decoder of a pair reads a cache of fixed length; none where it cannot."""
+        from winml.modelkit.building.export.filled_cache import takes_filled_cache
+        from winml.modelkit.building.export.parts import PairDecode
+
+        batch, count = words.shape
+        for takes_positions in (True, False):
+            tried = tuple(signature.filled_cache_inputs(takes_positions=takes_positions, batch=batch, words=count))
+            if takes_filled_cache(PairDecode(self.model), (words, *tried, *others), sizes):
+                return tried
+        return ()
 
     def _split_dual(self, found: _Found) -> list[DerivedPart]:
         from winml.modelkit.building.export.parts import ImageEncoder, TextEncoder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import os
 import re
 import sys
@@ -124,8 +125,10 @@ def _class(transformers: Any, folder: ModelFolder, section: ExportSection) -> An
     """The class that saved the model when that is for the task, otherwise the library's for the task."""
     named = folder.architecture
     fits = named is not None and families.task_of(named, folder.family) == section.task
-    if fits and named is not None and hasattr(transformers, named):
-        return getattr(transformers, named)
+    if fits and named is not None:
+        found = getattr(transformers, named, None) or find_unlisted_class(transformers, folder.model_type or "", named)
+        if found is not None:
+            return found
     if section.task == "automatic-speech-recognition" and folder.family and folder.family.shape == "encoder-decoder":
         return transformers.AutoModelForSpeechSeq2Seq
     row = TASKS.get(section.task)
@@ -146,6 +149,25 @@ def _class(transformers: Any, folder: ModelFolder, section: ExportSection) -> An
         raise UnavailableError(
             "transformers has no PyTorch models on this machine", hint=f"install torch, then {_HINT}"
         ) from error
+
+
+def find_unlisted_class(transformers: Any, model_type: str, name: str) -> Any:
+    """A model that the library has beside the config of its type and does not list: mostly a part of a larger one.
+
+    Both names are those of a file; only what the library's own module defines is found by them.
+    """
+    table = transformers.models.auto.configuration_auto.CONFIG_MAPPING
+    if model_type not in table:
+        return None
+    module = table[model_type].__module__
+    if not module.startswith("transformers.models.") or not name.isidentifier():
+        return None
+    try:
+        found = getattr(importlib.import_module(module.replace(".configuration_", ".modeling_")), name, None)
+    except ImportError:  # of a package that the module needs; the library names it when the class is asked for
+        return None
+    is_model = isinstance(found, type) and issubclass(found, transformers.PreTrainedModel)
+    return found if is_model else None
 
 
 def _explain_failure(error: Exception, folder: ModelFolder, section: ExportSection) -> Exception:

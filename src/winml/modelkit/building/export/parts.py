@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -46,17 +47,58 @@ class PairPrefill(Part):
 
 
 class PairDecode(Part):
-    """The decoder of a pair on the next words; what it read of the encoder is in the cache."""
+    """The decoder of a pair on the next words; what it read of the encoder is in the cache.
+
+    A cache that is filled up on the left has a mask that hides what fills it, and positions are given, because the
+    length of the cache does not tell them.
+    """
 
     def forward(self, input_ids: Tensor, **others: Tensor) -> Tensors:
         masks = {name: others.pop(name) for name in list(others) if name.endswith("_mask")}
+        positions = others.pop("position_ids", None)
         cache = EncoderDecoderCache(_cache(others, "decoder"), _cache(others, "encoder"))
         # Only its length matters: keys and values of the encoder come from the cache.
         length = others["past_0_encoder_key"]
         encoder = getattr(self.model.config, "encoder", self.model.config)
         width = int(getattr(encoder, "d_model", None) or encoder.hidden_size)
         state = length.new_zeros(1).expand(length.shape[0], length.shape[2], width)
-        return _decode(self.model, input_ids, state, masks, cache, kinds=("decoder",))
+        with _placed(self.model, positions) as places:
+            return _decode(self.model, input_ids, state, masks | places, cache, kinds=("decoder",))
+
+
+@contextmanager
+def _placed(model: Any, positions: Tensor | None) -> Iterator[Tensors]:
+    """Have the decoder of a pair take the place of every token from `positions` (batch, tokens).
+
+    Decoders with a table of positions look them up by the length of the cache, in a module that takes positions as
+    well, one row of them; others are given them by an argument, which is yielded.
+    """
+    table = None if positions is None else _position_table(model)
+    if positions is None or table is None:
+        yield {} if positions is None else {"decoder_position_ids": positions}
+        return
+
+    def give(module: nn.Module, args: Any, kwargs: Any) -> Any:
+        return args, {**kwargs, "position_ids": positions.reshape(-1)}
+
+    def shape(module: nn.Module, args: Any, output: Tensor) -> Tensor:
+        return output.reshape(*positions.shape, output.shape[-1])
+
+    handles = table.register_forward_pre_hook(give, with_kwargs=True), table.register_forward_hook(shape)
+    try:
+        yield {}
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _position_table(model: Any) -> nn.Module | None:
+    """The module of a decoder that has a vector for every place and takes places by name."""
+    for name, module in model.get_decoder().named_modules():
+        if name.rpartition(".")[2] == "embed_positions":
+            takes = inspect.signature(module.forward).parameters
+            return module if "position_ids" in takes else None
+    return None
 
 
 class Next(Part):
@@ -178,6 +220,7 @@ def _decode(
         encoder_outputs=BaseModelOutput(last_hidden_state=state),
         attention_mask=masks.get("encoder_attention_mask"),
         decoder_input_ids=words,
+        **{name: masks[name] for name in ("decoder_attention_mask", "decoder_position_ids") if name in masks},
         past_key_values=cache,
         use_cache=True,
         return_dict=True,

@@ -271,11 +271,16 @@ def npu_sizes(folder: ModelFolder, section: ExportSection) -> dict[str, int]:
         if "past" in found:  # with the new words it is the text, which not every part has an axis for
             found["past"] = min(found["past"], longest - found.get("decoder_sequence", 1))
     if "total" in found:
-        found["total"] = min(signature.NPU_TEXT, longest or signature.NPU_TEXT)
+        usual = signature.NPU_PAIR_TEXT if _is_pair(section) else signature.NPU_TEXT
+        found["total"] = min(usual, longest or usual)
         if "prompt_past" in found and "sequence" in found:
             found["sequence"] = max(1, min(signature.NPU_CHUNK, found["total"] // 2))
         found |= _follow(section, {"total": found["total"]}, found)
     return {axis: section.fixed_sizes.get(axis, size) for axis, size in found.items()}
+
+
+def _is_pair(section: ExportSection) -> bool:
+    return any(entry.name == signature.PAIR_MASK for entry in section.inputs)
 
 
 def complete_sizes(section: ExportSection, given: Mapping[str, int], usual: Mapping[str, int]) -> dict[str, int]:

@@ -28,6 +28,13 @@ NPU_TEXT = 512
 """Tokens of a text, the prompt among them, that a decoder of fixed shapes is built for."""
 NPU_CHUNK = 64
 """Tokens of a prompt that it reads at once."""
+NPU_PAIR_TEXT = 128
+"""Tokens that the decoder of a pair says, the first among them."""
+
+PAIR_MASK = "decoder_attention_mask"
+"""Which slots of the cache of a pair's decoder hold words: one of fixed length is filled up with others."""
+_RELATIVE = ("t5", "mt5", "umt5", "longt5", "switch_transformers")
+"""Pairs whose attention counts from the token that looks, so that no token needs its place."""
 
 FIRST_WORD = 3
 """Ids below are special in most vocabularies: padding would change what positions mean."""
@@ -76,7 +83,7 @@ def text_axes(inputs: Iterable[InputSection]) -> tuple[int | str, int | str] | N
     """The axes of the new tokens and of the cache where a mask is as long as both; None for other inputs."""
     named = {entry.name: entry for entry in inputs}
     caches = [entry for name, entry in named.items() if name.startswith("past_") and "_encoder_" not in name]
-    mask = named.get("attention_mask")
+    mask = named.get(PAIR_MASK, named.get("attention_mask"))
     if mask is None or "total" not in mask.shape or not caches:
         return None
     return named["input_ids"].shape[1], caches[0].shape[2]
@@ -206,9 +213,19 @@ def _next_of_pair(folder: ModelFolder, family: Family) -> Iterator[InputSection]
     yield _words(folder, "input_ids", "batch", "decoder_sequence")
     if family.modality == "text":
         yield _mask("encoder_attention_mask", "batch", "sequence")
+    yield from filled_cache_inputs(takes_positions=folder.model_type not in _RELATIVE)
     yield from _cache(folder, "decoder", "past")
     length = "sequence" if family.modality == "text" else _encoder_length(folder, family)
     yield from _cache(folder, "encoder", length)
+
+
+def filled_cache_inputs(
+    *, takes_positions: bool, batch: int | str = "batch", words: int | str = "decoder_sequence"
+) -> Iterator[InputSection]:
+    """What the decoder of a pair needs to read a cache that is filled up on the left."""
+    yield InputSection(PAIR_MASK, "int64", (batch, "total"), 0, 1, "padding")
+    if takes_positions:
+        yield InputSection("position_ids", "int64", (batch, words), 0, 0, "positions")
 
 
 def _first(folder: ModelFolder, family: Family) -> Iterator[InputSection]:

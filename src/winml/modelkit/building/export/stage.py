@@ -26,6 +26,7 @@ from winml.modelkit.building.export.result import (
     ParityNotRun,
     ParityPassed,
 )
+from winml.modelkit.building.export.signature import PAIR_MASK
 from winml.modelkit.building.export.table import libraries_of
 from winml.modelkit.core.config import ExportSection
 from winml.modelkit.core.errors import CheckFailed, ModelkitError, RequestError, RunFailedError, UnavailableError
@@ -177,6 +178,8 @@ class _Export:
 
     def _fitting(self, part: Any, wanted: ExportSection) -> ExportSection:
         """The section without inputs that the model's forward does not have; a model of the family may lack one."""
+        if wanted.part == "decode" and any(entry.name == PAIR_MASK for entry in wanted.inputs):
+            return self._fitting_cache(part, wanted)
         if wanted.part != WHOLE:
             return wanted
         known = inspect.signature(part.model.forward).parameters
@@ -187,6 +190,15 @@ class _Export:
                 hint=f"it takes {', '.join(list(known)[:8])}; name them with `--input-specs`",
             )
         return replace(wanted, inputs=inputs)
+
+    def _fitting_cache(self, part: Any, wanted: ExportSection) -> ExportSection:
+        """The section of a pair's decoder without what fills its cache up, where the class cannot read one that is."""
+        from winml.modelkit.building.export.filled_cache import NAMES, takes_filled_cache
+
+        if takes_filled_cache(part, wanted.inputs, wanted.sizes):
+            return wanted
+        inputs = tuple(entry for entry in wanted.inputs if entry.name not in NAMES)
+        return replace(wanted, inputs=inputs, sizes={n: size for n, size in wanted.sizes.items() if n != "total"})
 
     def _find_skipped_inputs(self, section: ExportSection | None) -> list[str]:
         """The inputs of the request that an export does not have."""

@@ -11,6 +11,7 @@ from winml.modelkit.core.errors import RunFailedError
 from winml.modelkit.graph.inputs import Arrays, Dim, Input
 
 PAST, PRESENT = "past_", "present_"
+PAIR_MASK = "decoder_attention_mask"
 LENGTH = 2
 """The axis of a cache that counts words."""
 
@@ -72,6 +73,13 @@ def _past(prefill: Ran, feed: Arrays, shapes: Mapping[str, tuple[Dim, ...]]) -> 
 def _positions(prefill: Ran, linked: Arrays) -> Arrays:
     """Mask and positions of the next words after those of the cache, for a decoder that takes them."""
     caches = [array for name, array in linked.items() if name.startswith(PAST) and "_encoder_" not in name]
+    if PAIR_MASK in linked and caches:
+        words, length = linked["input_ids"], caches[0].shape[LENGTH]
+        found = {PAIR_MASK: np.ones_like(linked[PAIR_MASK])}
+        if "position_ids" in linked:
+            places = np.broadcast_to(length + np.arange(words.shape[1]), words.shape)
+            found["position_ids"] = places.astype(linked["position_ids"].dtype)
+        return found
     if "attention_mask" not in linked or not caches or "attention_mask" not in prefill.inputs:
         return {}
     length, words = caches[0].shape[LENGTH], linked["input_ids"]

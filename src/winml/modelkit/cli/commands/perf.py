@@ -148,10 +148,10 @@ def _perf(
     from winml.modelkit.cli.perf_progress import PerfProgress
     from winml.modelkit.cli.results import ResultFile
     from winml.modelkit.cli.trace_files import TraceFiles
-    from winml.modelkit.core.generation import is_decoder_folder
     from winml.modelkit.measuring.generation import GenerationPerf
     from winml.modelkit.measuring.perf import PerfResult
     from winml.modelkit.measuring.perf_parts import PerfParts, perf_model
+    from winml.modelkit.measuring.text_folder import generates_text
     from winml.modelkit.render.generation import generation_text
     from winml.modelkit.render.perf import parts_text, perf_text
 
@@ -165,7 +165,7 @@ def _perf(
         wanted=given["op_tracing"] is not None,
         perfetto=given["trace_format"].lower() == "perfetto",
         overwrite=overwrite,
-        phases=("prompt", "step") if is_decoder_folder(Path(named)) else (),
+        phases=("prompt", "step") if generates_text(Path(named)) else (),
     )
     request = _request(named, given, trace_files.folder)
 
@@ -209,6 +209,7 @@ def _next(
     result: PerfResult | PerfParts | GenerationPerf, named: str | None, trace_path: str | None, given: Mapping[str, Any]
 ) -> str:
     from winml.modelkit.cli.next_command import after_generation, after_perf, model_option
+    from winml.modelkit.core.build_folder import kind_of_parts
     from winml.modelkit.measuring.generation import GenerationPerf
     from winml.modelkit.measuring.perf_parts import PerfParts
 
@@ -216,6 +217,8 @@ def _next(
     if isinstance(result, GenerationPerf):
         return after_generation(result, model, trace_path)
     if isinstance(result, PerfParts):
+        if kind_of_parts([one.part for one in result.parts]) is not None:
+            return f"winml perf {model} --target {result.target} --new-tokens 64"
         part = model_option(str(Path(result.model) / result.parts[-1].part), sample=False)
         return after_perf(result.parts[-1].result, part, trace_path, given)
     return after_perf(result, model, trace_path, given)

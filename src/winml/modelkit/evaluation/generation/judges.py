@@ -17,8 +17,7 @@ from winml.modelkit.evaluation.generation.tokens import TextTokens
 from winml.modelkit.evaluation.speech_recognition import count_word_errors
 from winml.modelkit.evaluation.task import Scored
 from winml.modelkit.evaluation.text_metrics import bleu_record, chrf_record, is_exact, rouge_l
-from winml.modelkit.session.generation.generator import Generator, generate
-from winml.modelkit.session.generation.ort_loop import OrtGenerator
+from winml.modelkit.session.generation.generator import Generator, Scorer, generate
 
 NEW_TOKENS = 64
 """Tokens that are generated where the user says no number."""
@@ -37,9 +36,7 @@ class Judge(Protocol):
 class PassageJudge:
     """How well every token of a text is predicted by those before it."""
 
-    def __init__(
-        self, generator: OrtGenerator, texts: TextTokens, writer: LogitWriter, *, window: int, stride: int
-    ) -> None:
+    def __init__(self, generator: Scorer, texts: TextTokens, writer: LogitWriter, *, window: int, stride: int) -> None:
         self._generator, self._texts, self._writer = generator, texts, writer
         self._window, self._stride = window, stride
         self.tokens = 0
@@ -84,7 +81,7 @@ def _predicted_bytes(text: str, encoding: Any) -> int:
 class ChoiceJudge:
     """Which of several continuations of a text is the likeliest: as a whole, and for each of its bytes."""
 
-    def __init__(self, generator: OrtGenerator, texts: TextTokens) -> None:
+    def __init__(self, generator: Scorer, texts: TextTokens) -> None:
         self._generator, self._texts = generator, texts
         self.tokens = 0
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from winml.modelkit.core import values
+from winml.modelkit.core.build_folder import kind_of_parts, load_parts
 from winml.modelkit.core.config import RANDOM, DataSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.environment import RuntimeVersion
 from winml.modelkit.core.errors import DataError, RequestError, SessionError
 from winml.modelkit.core.generation import is_decoder_folder, read_decoder_folder
-from winml.modelkit.core.placement import Placement
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.data.chat import ChatTemplate, has_chat_template
 from winml.modelkit.data.dataset import Dataset, list_columns, open_dataset
@@ -45,17 +45,25 @@ from winml.modelkit.evaluation.task import Task
 from winml.modelkit.graph.inputs import InputSpec
 from winml.modelkit.session import environment
 from winml.modelkit.session.composite import Composite
-from winml.modelkit.session.generation.generator import Generator
+from winml.modelkit.session.generation.genai_loop import GenaiGenerator
+from winml.modelkit.session.generation.generator import Generator, Scorer
 from winml.modelkit.session.generation.opening import open_generator
 from winml.modelkit.session.generation.ort_loop import OrtGenerator
+from winml.modelkit.session.generation.parts_loop import PartsGenerator
 from winml.modelkit.session.generation.runtimes import choose_runtime
 from winml.modelkit.session.measure import Context
+from winml.modelkit.session.placement import add_placements
 from winml.modelkit.session.saturation import weights_at_risk
 from winml.modelkit.session.session import WinMLSession
 
 _EVENT_EVERY_S = 0.25
 _NO_CHOICE = "the loop of winml has the logits of every token"
+_PARTS_REASON = "parts are run by winml alone"
 _TABLES = (".jsonl", ".csv", ".tsv", ".txt")
+
+
+_Kind = Literal["folder", "decoder", "pair"]
+"""One graph with `genai_config.json`, a decoder in two graphs, or an encoder with a decoder."""
 
 
 @dataclass(frozen=True)
@@ -75,13 +83,26 @@ def run(args: dict[str, Any], context: object) -> RunReport:
     ctx = cast("Context", context)
     asked = values.read(RunArguments, args)
     folder = Path(asked.arm.model)
-    pair = not is_decoder_folder(folder)
-    task, guessed = choose_task(asked.task, asked.data, pair=pair)
+    kind = _kind_of(folder)
+    task, guessed = choose_task(asked.task, asked.data, pair=kind == "pair")
     check_request(task, asked, guessed)
     with ExitStack() as stack:
-        opened = (_open_pair if pair else _open_decoder)(asked, folder, task, stack)
+        opened = _OPEN[kind](asked, folder, task, stack)
         series, predictions = _go_through(opened, ctx)
         return _report(asked, task, opened, series, predictions, guessed=guessed, stopped=ctx.stop.is_set())
+
+
+def _kind_of(folder: Path) -> _Kind:
+    """How a folder generates text; a RequestError for parts that do not."""
+    if is_decoder_folder(folder):
+        return "folder"
+    parts = tuple(load_parts(folder).parts)
+    kind = kind_of_parts(parts)
+    if kind is None:
+        raise RequestError(
+            f"the parts of `{folder}` are {', '.join(parts)}, which do not generate text", hint=tasks.FOLDER_HINT
+        )
+    return kind
 
 
 def choose_task(name: str | None, section: DataSection, *, pair: bool) -> tuple[Task, str | None]:
@@ -121,11 +142,12 @@ def _open_data(asked: RunArguments, task: Task, folder: Path, inputs: Sequence[I
 
 
 def _open_decoder(asked: RunArguments, folder: Path, task: Task, stack: ExitStack) -> _Running:
-    described, section = read_decoder_folder(folder), asked.data
-    texts = TextTokens(Path(section.processor or folder), described.vocabulary)
+    """A decoder in one graph."""
+    described, arm = read_decoder_folder(folder), asked.arm
+    tokenizer = Path(asked.data.processor or folder)
+    texts = TextTokens(tokenizer, described.vocabulary)
     dataset = _open_data(asked, task, folder)
     notes = tuple(f"`{name}` of genai_config.json is not used" for name in described.ignored)
-    arm = asked.arm
     if task.name == tasks.GENERATION:
         chosen = choose_runtime(
             arm.target,
@@ -135,7 +157,6 @@ def _open_decoder(asked: RunArguments, folder: Path, task: Task, stack: ExitStac
             section=arm.session,
             strict_ep=arm.strict_ep,
         )
-        new_tokens = asked.new_tokens or min(NEW_TOKENS, max(described.context_length // 2, 1))
         generator = open_generator(
             folder,
             target=arm.target,
@@ -145,19 +166,9 @@ def _open_decoder(asked: RunArguments, folder: Path, task: Task, stack: ExitStac
             strict_ep=arm.strict_ep,
         )
         stack.callback(generator.close)
-        notes += generator.notes
-        tokenizer = Path(section.processor or folder)
-        chat = ChatTemplate(tokenizer) if read_chat(asked.task_options) else None
-        if chat is not None:
-            notes += ("prompts are wrapped by the chat template of the tokenizer",)
-        elif has_chat_template(tokenizer):
-            notes += ("prompts are given as they are; `--task-option chat=true` wraps them by the chat template",)
-        answers = DecoderAnswers(generator, texts, new_tokens=new_tokens, ends=described.end_tokens, chat=chat)
-        judge = AnswerJudge(answers, texts, ends=described.end_tokens, stop=asked.task_options.get("stop"))
-        facts = _facts(generator, chosen.reason, new_tokens=new_tokens)
-        return _Running(judge, dataset, facts, _sessions(generator), notes)
-    if asked.runtime == "genai":
-        raise RequestError(f"task `{task.name}` is not run by onnxruntime-genai: {_NO_CHOICE}")
+        judging = _Judging(asked, texts, tokenizer, dataset, described.end_tokens, chosen.reason)
+        return _answer_prompts(judging, generator, (*notes, *generator.notes))
+    _refuse_genai(asked, task)
     loop = stack.enter_context(
         OrtGenerator(
             folder,
@@ -167,24 +178,93 @@ def _open_decoder(asked: RunArguments, folder: Path, task: Task, stack: ExitStac
             strict_ep=arm.strict_ep,
         )
     )
+    judging = _Judging(asked, texts, tokenizer, dataset, described.end_tokens, _NO_CHOICE)
+    return _score_texts(judging, loop, task, notes, stack)
+
+
+def _open_parts(asked: RunArguments, folder: Path, task: Task, stack: ExitStack) -> _Running:
+    """A decoder in two graphs, for prompts and for steps."""
+    if asked.runtime == "genai":
+        raise RequestError("a decoder in parts is run by winml alone, not by onnxruntime-genai")
+    arm = asked.arm
+    loop = stack.enter_context(
+        PartsGenerator(
+            folder, target=arm.target, section=arm.session, distribution=arm.distribution, strict_ep=arm.strict_ep
+        )
+    )
+    tokenizer = Path(asked.data.processor or _find_tokenizer(loop.composite))
+    texts = TextTokens(tokenizer, loop.vocabulary)
+    judging = _Judging(asked, texts, tokenizer, _open_data(asked, task, tokenizer), loop.ends, _PARTS_REASON)
+    if task.name == tasks.GENERATION:
+        return _answer_prompts(judging, loop, loop.notes)
+    return _score_texts(judging, loop, task, loop.notes, stack)
+
+
+def _refuse_genai(asked: RunArguments, task: Task) -> None:
+    if asked.runtime == "genai":
+        raise RequestError(f"task `{task.name}` is not run by onnxruntime-genai: {_NO_CHOICE}")
+
+
+def _find_tokenizer(composite: Composite) -> Path:
+    """The folder with the tokenizer of parts: that of all, or that of the part which runs last."""
+    places = (composite.folder, composite.part_folder("decode"))
+    return next((one for one in places if (one / TOKENIZER).is_file()), composite.folder)
+
+
+@dataclass(frozen=True)
+class _Judging:
+    """What judges need besides the model."""
+
+    asked: RunArguments
+    texts: TextTokens
+    tokenizer: Path
+    dataset: Dataset
+    ends: tuple[int, ...]
+    reason: str
+    """Why this program runs it."""
+
+
+def _answer_prompts(
+    judging: _Judging, generator: GenaiGenerator | OrtGenerator | PartsGenerator, notes: tuple[str, ...]
+) -> _Running:
+    """A decoder that continues prompts."""
+    asked = judging.asked
+    new_tokens = asked.new_tokens or min(NEW_TOKENS, max(generator.context_length // 2, 1))
+    chat = ChatTemplate(judging.tokenizer) if read_chat(asked.task_options) else None
+    if chat is not None:
+        notes += ("prompts are wrapped by the chat template of the tokenizer",)
+    elif has_chat_template(judging.tokenizer):
+        notes += ("prompts are given as they are; `--task-option chat=true` wraps them by the chat template",)
+    answers = DecoderAnswers(generator, judging.texts, new_tokens=new_tokens, ends=judging.ends, chat=chat)
+    judge = AnswerJudge(answers, judging.texts, ends=judging.ends, stop=asked.task_options.get("stop"))
+    facts = _facts(generator, judging.reason, new_tokens=new_tokens)
+    return _Running(judge, judging.dataset, facts, _sessions(generator), notes)
+
+
+def _score_texts(
+    judging: _Judging, loop: OrtGenerator | PartsGenerator, task: Task, notes: tuple[str, ...], stack: ExitStack
+) -> _Running:
+    """A decoder whose logits say how likely the tokens of texts are."""
+    asked, dataset, texts = judging.asked, judging.dataset, judging.texts
     if task.name == tasks.CHOICE:
-        return _Running(ChoiceJudge(loop, texts), dataset, _facts(loop, _NO_CHOICE), _sessions(loop), notes)
-    window = min(section.length or loop.context_length, loop.context_length)
+        facts = _facts(loop, judging.reason)
+        return _Running(ChoiceJudge(loop, texts), dataset, facts, _sessions(loop), notes)
+    window = min(asked.data.length or loop.context_length, loop.context_length)
     if window < 2:
         raise RequestError("`--length` must be at least 2 tokens: one is predicted by the one before")
     stride = read_stride(asked.task_options, window)
     rows = rows_of_text(_vocabulary(loop), len(dataset))
     writer = stack.enter_context(LogitWriter(None if asked.save is None else Path(asked.save), rows))
     passages = PassageJudge(loop, texts, writer, window=window, stride=stride)
-    return _Running(passages, dataset, _facts(loop, _NO_CHOICE, window=window, stride=stride), _sessions(loop), notes)
+    facts = _facts(loop, judging.reason, window=window, stride=stride)
+    return _Running(passages, dataset, facts, _sessions(loop), notes)
 
 
-def _vocabulary(generator: OrtGenerator) -> int:
-    spec = next(one for one in generator.session.outputs if one.name == OUTPUT)
-    found = spec.shape[-1] if isinstance(spec.shape[-1], int) else generator.description.vocabulary
+def _vocabulary(scorer: Scorer) -> int:
+    found = scorer.vocabulary
     if found is None:
         # Known after one run only; a token is always there.
-        found = generator.score(np.zeros((1, 1), np.int64)).shape[-1]
+        found = next(scorer.score_parts(np.zeros(1, np.int64), part=1)).shape[-1]
     return int(found)
 
 
@@ -194,8 +274,8 @@ def _facts(generator: Generator, reason: str, **more: int) -> GenerationFacts:
     )
 
 
-def _sessions(generator: Generator) -> dict[str, WinMLSession]:
-    return {"model": generator.session} if isinstance(generator, OrtGenerator) else {}
+def _sessions(generator: GenaiGenerator | OrtGenerator | PartsGenerator) -> Mapping[str, WinMLSession]:
+    return {} if isinstance(generator, GenaiGenerator) else generator.sessions
 
 
 class PairAnswers:
@@ -227,27 +307,28 @@ def _open_pair(asked: RunArguments, folder: Path, task: Task, stack: ExitStack) 
         )
     )
     sessions = composite.sessions
-    if "encoder" not in sessions or "decode" not in sessions:
-        raise RequestError(
-            f"the parts of `{folder}` are {', '.join(sessions)}: an encoder with a decoder is judged here",
-            hint=tasks.FOLDER_HINT,
-        )
-    places = (folder, composite.part_folder("decode"))
-    beside = next((one for one in places if (one / TOKENIZER).is_file()), None)
-    texts = TextTokens(Path(asked.data.processor or beside or folder), None)
+    beside = _find_tokenizer(composite)
+    texts = TextTokens(Path(asked.data.processor or beside), None)
     inputs = sessions["encoder"].inputs if task.form == "speech" else ()
-    dataset = _open_data(asked, task, beside or folder, inputs)
+    dataset = _open_data(asked, task, beside, inputs)
     new_tokens = asked.new_tokens or NEW_TOKENS
     answers: Answers = PairAnswers(composite, texts, new_tokens=new_tokens)
     judge = AnswerJudge(answers, texts, ends=composite.ends, words=task.form == "speech")
     facts = GenerationFacts(
         runtime=_runtime_words(),
-        reason="parts are run by winml alone",
+        reason=_PARTS_REASON,
         context_length=None,
         tokens=0,
         new_tokens=new_tokens,
     )
     return _Running(judge, dataset, facts, sessions)
+
+
+_OPEN: Mapping[_Kind, Callable[[RunArguments, Path, Task, ExitStack], _Running]] = {
+    "folder": _open_decoder,
+    "decoder": _open_parts,
+    "pair": _open_pair,
+}
 
 
 def _runtime_words() -> str:
@@ -305,7 +386,8 @@ def _report(
         data=data_facts(asked.data, opened.dataset),
         notes=(*((guessed,) if guessed else ()), *opened.dataset.notes, *opened.notes),
         outputs=(OUTPUT,) if task.name == tasks.PERPLEXITY else (),
-        placement=_placement([one.placement for one in sessions.values()]),
+        # None are known of a session of onnxruntime-genai, which is on the CPU.
+        placement=add_placements([one.placement for one in sessions.values()]),
         provider_options={} if first is None else first.provider_options,
         added_options={} if first is None else first.added_options,
         fixed_dims={},
@@ -313,20 +395,4 @@ def _report(
         environment=found,
         comparison=task.comparison,
         generation=replace(facts, tokens=opened.judge.tokens),
-    )
-
-
-def _placement(found: Sequence[Placement]) -> Placement:
-    """Where the nodes of all parts ran; none are known of a session of onnxruntime-genai, which is on the CPU."""
-
-    def total(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
-        names = dict.fromkeys(name for one in counts for name in one)
-        return {name: sum(one.get(name, 0) for one in counts) for name in names}
-
-    return Placement(
-        requested=found[0].requested if found else "CPUExecutionProvider",
-        nodes=total([one.nodes for one in found]),
-        partitions=total([one.partitions for one in found]),
-        cpu_ops=total([one.cpu_ops for one in found]),
-        by_setting=total([one.by_setting for one in found]),
     )

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from winml.modelkit.core.dataclass import dataclass
-from winml.modelkit.session.generation.generator import Ids, Logits
-from winml.modelkit.session.generation.ort_loop import OrtGenerator
+from winml.modelkit.session.generation.generator import Ids, Logits, Scorer
 
 PART_BYTES = 64 * 2**20
 """Logits that are in memory at once: those of a whole text would be gigabytes."""
@@ -59,12 +58,12 @@ def part_length(vocabulary: int | None) -> int:
     return max(_LEAST_PART, PART_BYTES // (4 * (vocabulary or _USUAL_VOCABULARY)))
 
 
-def score_tokens(generator: OrtGenerator, ids: Ids, window: Window) -> Iterator[ScoredTokens]:
+def score_tokens(generator: Scorer, ids: Ids, window: Window) -> Iterator[ScoredTokens]:
     """The predicted tokens of a window, part by part; the logits after a token are about the next one."""
     place = window.start
     # The last token predicts one that is not there.
     text = ids[window.start : window.end - 1]
-    for logits in generator.score_parts(text, part=part_length(generator.description.vocabulary)):
+    for logits in generator.score_parts(text, part=part_length(generator.vocabulary)):
         first = max(window.first, place + 1)
         kept = logits[first - 1 - place :]
         place += len(logits)

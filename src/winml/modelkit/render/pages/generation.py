@@ -103,7 +103,7 @@ def _facts(result: GenerationPerf) -> Facts:
         ("model", result.model),
         ("target", f"{result.target}{' (simulated)' if result.target.simulated else ''}"),
         ("runtime", f"{result.runtime.version}, because {result.runtime.reason}"),
-        ("context", counted(result.context_length, "token")),
+        ("context", "unknown" if result.context_length is None else counted(result.context_length, "token")),
         ("batch", counted(result.batch, "sequence")),
         ("opening the model", spread_text(result.open_ms, ms)),
     ]

@@ -60,6 +60,8 @@ class GenaiGenerator:
         """What is to be said of how it was opened."""
         self._model = self._open(section or SessionSection())
         self._generator: Any = None
+        self._ended: Any = None
+        """The token that made onnxruntime-genai end a text, until the text goes on."""
 
     @property
     def runtime(self) -> str:
@@ -86,7 +88,7 @@ class GenaiGenerator:
                 )
             config = make_genai_config(described, file=described.file, session=_session_options(section))
             # When a text has ended is decided by the caller. Its own least length would hide the end token instead, and
-            # another one would be the likeliest.
+            # another one would be the likeliest. Without one it takes the padding token, which `next` goes on from.
             config["model"]["eos_token_id"] = []
             (scratch / GENAI_CONFIG).write_text(json.dumps(config), encoding="utf-8", newline="\n")
             try:
@@ -109,7 +111,10 @@ class GenaiGenerator:
             params = self._library.GeneratorParams(self._model)
             params.set_search_options(do_sample=False, max_length=length, batch_size=len(ids))
             self._generator = self._library.Generator(self._model, params)
-            self._generator.append_tokens(ids.astype(np.int32))
+            for piece in self._split_prompt(ids.astype(np.int32)):
+                self._generator.append_tokens(piece)
+        except RequestError:
+            raise
         except Exception as error:  # the library has no errors of its own
             raise self._explain(error) from error
 
@@ -117,18 +122,43 @@ class GenaiGenerator:
         if self._generator is None:
             raise SessionError("`next` was called before `start`")
         try:
+            if self._ended is not None:
+                self._generator.append_tokens(self._ended)
+                self._ended = None
             self._generator.generate_next_token()
         except Exception as error:
             raise self._explain(error) from error
         # Of 32 bits, and left so: a call of numpy after each step takes 5 % of the 40 us of a tiny decoder's.
         tokens: Ids = self._generator.get_next_tokens()
+        if len(tokens) == 1 and tokens[0] == self.description.padding_token:
+            self._ended = tokens[:, None].copy()
         return tokens
+
+    def _split_prompt(self, ids: Ids) -> list[Ids]:
+        """A prompt in pieces that it reads as they are: padding tokens at the end of a piece are skipped as padding.
+
+        One that stands alone is read.
+        """
+        self._ended = None
+        padding = self.description.padding_token
+        if (ids[:, -1] != padding).all():
+            return [ids]
+        if len(ids) > 1:
+            raise RequestError(
+                f"onnxruntime-genai takes the token {padding} at the end of a prompt for padding, and several prompts "
+                "are read at once",
+                hint=_OTHER,
+            )
+        kept = np.flatnonzero(ids[0] != padding)
+        body = int(kept[-1]) + 1 if kept.size else 0
+        tail = [ids[:, place : place + 1] for place in range(body, ids.shape[1])]
+        return [ids[:, :body], *tail] if body else tail
 
     def _explain(self, error: Exception) -> SessionError:
         return SessionError(f"onnxruntime-genai cannot run `{self.description.model}`: {_say(error)}", hint=_OTHER)
 
     def close(self) -> None:
-        self._generator = self._model = None
+        self._generator = self._model = self._ended = None
 
     def __enter__(self) -> GenaiGenerator:
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -35,6 +36,24 @@ class Generator(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+class Scorer(Protocol):
+    """A model that says how likely the tokens of a text are."""
+
+    @property
+    def context_length(self) -> int:
+        """Tokens of a text, at most."""
+        ...
+
+    @property
+    def vocabulary(self) -> int | None:
+        """How many tokens the logits have; None where only a run tells."""
+        ...
+
+    def score_parts(self, ids: Ids, *, part: int) -> Iterator[Logits]:
+        """The logits after every token of one text, so many at a time, or as many as the graph takes."""
+        ...
 
 
 def generate(generator: Generator, ids: Ids, mask: Ids | None = None, *, new_tokens: int, ends: tuple[int, ...]) -> Ids:

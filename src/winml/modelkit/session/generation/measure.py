@@ -16,9 +16,10 @@ from winml.modelkit.ep.discovery import distribution_version
 from winml.modelkit.session import environment
 from winml.modelkit.session.arm import Tracing
 from winml.modelkit.session.generation import genai_loop
-from winml.modelkit.session.generation.generator import Generator, Ids
-from winml.modelkit.session.generation.opening import open_generator
+from winml.modelkit.session.generation.generator import Ids
+from winml.modelkit.session.generation.opening import AnyGenerator, open_folder
 from winml.modelkit.session.generation.ort_loop import OrtGenerator
+from winml.modelkit.session.generation.parts_loop import PairGenerator, PartsGenerator
 from winml.modelkit.session.generation.report import (
     DecoderArguments,
     GenerationArguments,
@@ -29,6 +30,7 @@ from winml.modelkit.session.generation.report import (
 )
 from winml.modelkit.session.measure import Context
 from winml.modelkit.session.monitor.all_monitors import monitor_for
+from winml.modelkit.session.placement import add_placements
 from winml.modelkit.session.report import Memory, ReadingTrace, RunsDone, Warm
 from winml.modelkit.worker.memory import memory_of
 
@@ -36,9 +38,9 @@ TRACED_RUNS = 3
 """Runs of a phase that a trace holds, after one that warms up."""
 
 
-def open_decoder(decoder: DecoderArguments) -> genai_loop.GenaiGenerator | OrtGenerator:
+def open_decoder(decoder: DecoderArguments) -> AnyGenerator:
     """The decoder, opened by the program that was chosen for it."""
-    return open_generator(
+    return open_folder(
         decoder.folder,
         target=decoder.target,
         section=decoder.session,
@@ -58,7 +60,16 @@ def make_prompt(folder: DecoderFolder, *, batch: int, length: int, seed: int) ->
     return np.random.default_rng(seed).integers(0, folder.vocabulary, (batch, length), np.int64)
 
 
-def time_text(generator: Generator, prompt: Ids, new_tokens: int) -> TextTimes:
+def draw_prompt(generator: AnyGenerator, *, batch: int, length: int, seed: int) -> Any:
+    """What a text is started with; for an encoder of images or sound its length follows from the graph."""
+    if isinstance(generator, PairGenerator):
+        return generator.draw_inputs(batch=batch, length=length, seed=seed)
+    if isinstance(generator, PartsGenerator):
+        return np.random.default_rng(seed).integers(0, generator.require_vocabulary(), (batch, length), np.int64)
+    return make_prompt(generator.description, batch=batch, length=length, seed=seed)
+
+
+def time_text(generator: Any, prompt: Any, new_tokens: int) -> TextTimes:
     """Continue a prompt, whatever the tokens are, and time each."""
     clock = time.perf_counter_ns
     before = clock()
@@ -86,11 +97,12 @@ def measure(args: dict[str, Any], context: object) -> GenerationReport:
         after_open, load_before = memory_of(), environment.load()
         prompts = _time_prompts(generator, asked, ctx)
         after_runs, load_after = memory_of(), environment.load()
-        ours = generator if isinstance(generator, OrtGenerator) else None
+        sessions = {} if isinstance(generator, genai_loop.GenaiGenerator) else generator.sessions
+        first = next(iter(sessions.values()), None)
         traces = None
-        if asked.tracing is not None and ours is not None:
+        if asked.tracing is not None and isinstance(generator, OrtGenerator | PartsGenerator):
             ctx.tell(ReadingTrace())
-            traces = _trace_phases(ours, asked, asked.tracing)
+            traces = _trace_phases(generator, asked, asked.tracing)
         return GenerationReport(
             prompts=prompts,
             stopped=ctx.stop.is_set(),
@@ -99,22 +111,22 @@ def measure(args: dict[str, Any], context: object) -> GenerationReport:
             load_before=load_before,
             load_after=load_after,
             memory=_memory(before_open, after_open, after_runs),
-            placement=None if ours is None else ours.session.placement,
-            provider_options={} if ours is None else ours.session.provider_options,
+            placement=None if first is None else add_placements([one.placement for one in sessions.values()]),
+            provider_options={} if first is None else first.provider_options,
             environment=environment.environment(
-                asked.decoder.ep, None if ours is None else distribution_version(ours.session.package)
+                asked.decoder.ep, None if first is None else distribution_version(first.package)
             ),
             op_traces=traces,
             notes=generator.notes,
         )
 
 
-def _time_prompts(generator: Any, asked: GenerationArguments, ctx: Context) -> tuple[PromptTimes, ...]:
+def _time_prompts(generator: AnyGenerator, asked: GenerationArguments, ctx: Context) -> tuple[PromptTimes, ...]:
     """Texts of every length; what was timed whole before a stop."""
     done = 0
     found = []
     for length in asked.prompt_tokens:
-        prompt = make_prompt(generator.description, batch=asked.decoder.batch, length=length, seed=asked.decoder.seed)
+        prompt = draw_prompt(generator, batch=asked.decoder.batch, length=length, seed=asked.decoder.seed)
         times: dict[bool, list[TextTimes]] = {False: [], True: []}
         for number in range(asked.warmup + asked.texts):
             if ctx.stop.is_set():
@@ -138,16 +150,22 @@ def _memory(*taken: dict[str, int] | None) -> Memory | None:
     return Memory(before_open=before_open, after_open=after_open, after_runs=after_runs, peak=peak)
 
 
-def _trace_phases(generator: OrtGenerator, asked: GenerationArguments, tracing: Tracing) -> dict[Phase, OpTraceResult]:
+def _trace_phases(
+    generator: OrtGenerator | PartsGenerator, asked: GenerationArguments, tracing: Tracing
+) -> dict[Phase, OpTraceResult]:
     """The prompt and the step, each traced in a session of its own: the same graph does different work in them."""
     length = asked.prompt_tokens[-1]
-    prompt = make_prompt(generator.description, batch=asked.decoder.batch, length=length, seed=asked.decoder.seed)
+    parts = isinstance(generator, PartsGenerator)
+    if isinstance(generator, PartsGenerator):  # a piece of a prompt is one run
+        length = min(length, generator.piece_length or length)
+    prompt = draw_prompt(generator, batch=asked.decoder.batch, length=length, seed=asked.decoder.seed)
     phases: tuple[Phase, ...] = ("prompt", "step")
     found: dict[Phase, OpTraceResult] = {}
     for phase in phases:
         monitor = monitor_for(asked.decoder.ep, tracing.level, str(Path(tracing.output_dir) / phase))
-        # A step follows a prompt, which is a run as well; both phases warm up once.
-        with generator.session.perf(warmup=1 if phase == "prompt" else 2, monitor=monitor) as perf:
+        # A step follows a prompt, which is a run as well where one graph does both; both phases warm up once.
+        session = generator.sessions[{"prompt": "prefill", "step": "decode"}[phase] if parts else "model"]
+        with session.perf(warmup=1 if phase == "prompt" or parts else 2, monitor=monitor) as perf:
             texts, steps = (TRACED_RUNS + 1, 0) if phase == "prompt" else (1, TRACED_RUNS + 1)
             for _ in range(texts):
                 generator.start(prompt, new_tokens=steps + 1)

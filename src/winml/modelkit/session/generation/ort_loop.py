@@ -69,6 +69,16 @@ class OrtGenerator:
     def context_length(self) -> int:
         return self.description.context_length
 
+    @property
+    def vocabulary(self) -> int | None:
+        """How many tokens the logits have; None where only a run tells."""
+        spec = next(one for one in self.session.outputs if one.name == "logits")
+        return spec.shape[-1] if isinstance(spec.shape[-1], int) else self.description.vocabulary
+
+    @property
+    def sessions(self) -> dict[str, WinMLSession]:
+        return {"model": self.session}
+
     def start(self, ids: Ids, mask: Ids | None = None, *, new_tokens: int) -> None:
         found = check_prompt(ids, mask, new_tokens=new_tokens, context_length=self.context_length)
         self._run = self._begin(ids, found, new_tokens)
