@@ -15,6 +15,7 @@ from typing import Any, Literal
 from winml.modelkit.accuracy.debug import DebugRequest, debug
 from winml.modelkit.accuracy.events import MendAttempt
 from winml.modelkit.accuracy.mend_result import Attempt, FailedMend, MendResult
+from winml.modelkit.accuracy.naming import name_nodes
 from winml.modelkit.accuracy.result import DebugResult, LayerNoise
 from winml.modelkit.building import output_model
 from winml.modelkit.building.model_argument import model_path
@@ -34,7 +35,6 @@ from winml.modelkit.core.events import OnEvent, ignore
 from winml.modelkit.ep import probing as targets
 from winml.modelkit.evaluation.evaluate import EvalRequest, evaluate
 from winml.modelkit.evaluation.result import EvalResult, Judging
-from winml.modelkit.worker.client import Worker
 from winml.modelkit.worker.scratch import ScratchFolder
 
 ALL_EFFECTS = 100_000
@@ -63,7 +63,7 @@ def quantize_within(request: QuantizeRequest, goal: Goal, on_event: OnEvent) -> 
     output_model.check(output, source, overwrite=request.overwrite)
     target = targets.resolve(request.target, request.ep, request.device).target
     with ScratchFolder("winml-mend-") as folder:
-        source = _name_nodes(source, folder)
+        source = name_nodes(source, folder)
         request = replace(request, model=str(source))
         search = _Search(request, goal, source, str(target), folder, on_event)
         attempt, evaluation = search.run()
@@ -89,13 +89,6 @@ def quantize_within(request: QuantizeRequest, goal: Goal, on_event: OnEvent) -> 
         warnings=(*quantized.outcome.warnings, *evaluation.warnings),
         seconds=round(time.monotonic() - started, 3),
     )
-
-
-def _name_nodes(source: Path, folder: Path) -> Path:
-    """The model with a name for every node, by which it can stay in float; itself where all have one."""
-    with Worker() as worker:
-        args = {"path": str(source.absolute()), "folder": str(folder)}
-        return worker.ask(Path, "accuracy.name_nodes", args, what=f"naming the nodes of `{source.name}`")
 
 
 _Found = tuple[Attempt, EvalResult]
