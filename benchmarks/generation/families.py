@@ -252,7 +252,10 @@ def is_done(row: dict[str, Any], step: str) -> bool:
 
 def judge(step: str, name: str, source: Path, work: Path) -> dict[str, Any]:
     if step == "npu":
-        return {"npu": judge_npu(name, source, work)}
+        row: dict[str, Any] = {"npu": judge_npu(name, source, work)}
+        if name in PAIRS and "refused" not in row["npu"]:
+            row["npu_tokens"] = run_script("pair_tokens.py", str(source), str(work / f"{name}-npu"), "qnn/npu")
+        return row
     return judge_pair(name, source, work) if name in PAIRS else judge_decoder(name, source, work)
 
 

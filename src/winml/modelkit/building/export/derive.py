@@ -458,7 +458,7 @@ class _Search:
         from winml.modelkit.building.export.parts import PairDecode
 
         batch, count = words.shape
-        for takes_positions in (True, False):
+        for takes_positions in (False, True):  # a class may take places that it does not use
             tried = tuple(signature.filled_cache_inputs(takes_positions=takes_positions, batch=batch, words=count))
             if takes_filled_cache(PairDecode(self.model), (words, *tried, *others), sizes):
                 return tried
