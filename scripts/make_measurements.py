@@ -263,6 +263,33 @@ def generation_families() -> str:
     return "\n".join([*rows, "", f"Values: {_link(path)}."])
 
 
+def generation_real_layers() -> str:
+    """A family in a row: tokens at the layer sizes of a published model against PyTorch's."""
+    path = BENCHMARKS / "results" / "generation_real_layers.json"
+    found = json.loads(path.read_text(encoding="utf-8"))["families"]
+    rows = [
+        "| family | layers of | million weights | exporter | batch 1 | batch 2, padded | without past |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for name, row in found.items():
+        start = f"| {name} | {row['layers of']} | {row['weights'] / 1e6:.0f} |"
+        if "refused" in row:
+            rows.append(f"{start} refused: {row['refused'][:80]} | | | |")
+            continue
+        cells = [_tokens(row["tokens"].get(kind)) for kind in ("batch 1", "batch 2, padded", "without past")]
+        rows.append(f"{start} {row['exporter']} | {' | '.join(cells)} |")
+    return "\n".join([*rows, "", f"Values: {_link(path)}."])
+
+
+def _tokens(entry: dict[str, Any] | None) -> str:
+    if entry is None:
+        return "not asked"
+    if "refused" in entry:
+        return f"refused: {entry['refused'][:80]}"
+    tied = f" ({entry['ties']} texts part where PyTorch rates two tokens alike)" if entry["ties"] else ""
+    return f"{entry['equal']} of {entry['of']}{tied}"
+
+
 def _value(entry: dict[str, Any] | None) -> str:
     return "refused" if entry is None else f"{entry['value']:.3f}"
 
@@ -293,6 +320,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "walk": walk,
     "trained_decoder": trained_decoder,
     "generation_families": generation_families,
+    "generation_real_layers": generation_real_layers,
 }
 """Tables of results that have a form of their own; any other name is a file in `benchmarks/results`."""
 

@@ -7,6 +7,11 @@ where it was.
     python benchmarks/walk/tiny_models.py -o FOLDER llama gpt2 ...
     python benchmarks/generation/families.py FOLDER -o WORK [--only NAME,...] [--steps cpu,npu]
 
+With `--real-layers` models have the layers of published ones (`real_layers.py`), and only their tokens at fp32 on the
+CPU are compared: `benchmarks/results/generation_real_layers.json`.
+
+    python benchmarks/generation/families.py --real-layers -o WORK [--only NAME,...]
+
 The steps may run apart, in folders of their own: `--journal OTHER/families.jsonl` reads what was done there.
 Writes `benchmarks/results/generation_families.json` when both steps of every family are done.
 """
@@ -24,6 +29,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parent / "results" / "generation_families.json"
+REAL_RESULTS = HERE.parent / "results" / "generation_real_layers.json"
 DECODERS = ("llama", "mistral", "qwen2", "qwen3", "phi3", "gemma", "gpt2", "smollm3", "opt", "granite", "gpt_neox")
 PAIRS = ("bart", "t5", "marian", "whisper", "vision-encoder-decoder")
 PRECISIONS = ("fp16", "dynamic", "int4")
@@ -110,12 +116,60 @@ def judge_pair(name: str, source: Path, work: Path) -> dict[str, Any]:
     built = run(work, "build", "-m", str(source), *CPU, "-p", "fp32", "-o", str(folder), "--overwrite")
     if not built["ok"]:
         return {"refused": plain(built["error"]["message"])}
-    words = [sys.executable, str(HERE / "pair_tokens.py"), str(source), str(folder)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=900)
+    found = run_script("pair_tokens.py", str(source), str(folder))
+    return found if "refused" in found else {"exporter": "transformers", "tokens": found}
+
+
+def run_script(*words: str) -> dict[str, Any]:
+    """The JSON in the last line that a script of this folder prints; the end of its error where it failed."""
+    done = subprocess.run(
+        [sys.executable, str(HERE / words[0]), *words[1:]], capture_output=True, text=True, check=False, timeout=1800
+    )
     if done.returncode:
         return {"refused": plain(done.stderr.strip()[-300:])}
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return {"exporter": "transformers", "tokens": found}
+    return found
+
+
+def judge_real_layers(names: list[str], work: Path) -> None:
+    """Tokens of models with the layers of published ones, one after another; what is done is in the journal."""
+    import real_layers
+
+    journal = work / "real_layers.jsonl"
+    done = read_journals([journal])
+    known = real_layers.DECODERS | real_layers.PAIRS
+    for name in names or known:
+        if name in done:
+            continue
+        source, folder = work / f"{name}-source", work / f"{name}-real"
+        weights = real_layers.make_model(name, source)
+        built = run(
+            work, "build", "-m", str(source), *CPU, "-p", "fp32", "-o", str(folder), "--no-analyze", "--overwrite"
+        )
+        row: dict[str, Any] = {"layers of": known[name][0], "weights": weights}
+        if not built["ok"]:
+            row["refused"] = plain(built["error"]["message"])
+        elif name in real_layers.DECODERS:
+            exported = json.loads((folder / "export_metadata.json").read_text(encoding="utf-8"))
+            row |= {"exporter": exported["exporter"], "difference": exported["parity"]["difference"]}
+            row["tokens"] = run_script("decoder_tokens.py", str(source), str(folder))
+        else:
+            tokens = {}
+            for batch in (1, 2):
+                found = run_script("pair_tokens.py", str(source), str(folder), "--batch", str(batch))
+                if "equal" in found:
+                    found = {"equal": found["equal"], "of": found["prompts"] * found["tokens"], "ties": found["ties"]}
+                tokens[f"batch {batch}" + (", padded" if batch == 2 else "")] = found
+            row |= {"exporter": "transformers", "tokens": tokens}
+        done[name] = row
+        with journal.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps({"family": name, **row}) + "\n")
+        print(json.dumps({"family": name, **row}), flush=True)
+        for path in (source, folder):
+            shutil.rmtree(path, ignore_errors=True)
+    rows = {name: done[name] for name in known if name in done}
+    REAL_RESULTS.write_text(json.dumps({"families": rows}, indent=1) + "\n", encoding="utf-8")
+    print(f"wrote {REAL_RESULTS}: {len(rows)} of {len(known)} families")
 
 
 def judge_npu(name: str, source: Path, work: Path) -> dict[str, Any]:
@@ -138,7 +192,8 @@ def judge_npu(name: str, source: Path, work: Path) -> dict[str, Any]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", type=Path)
+    parser.add_argument("models", type=Path, nargs="?")
+    parser.add_argument("--real-layers", action="store_true", help="layers of published models, tokens at fp32 only")
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--only", help="names, with commas between")
     parser.add_argument("--steps", default="cpu,npu", help="with commas between: cpu, npu")
@@ -149,6 +204,11 @@ def main() -> int:
         parser.error(f"unknown steps: {', '.join(sorted(unknown))}")
     work: Path = asked.output
     work.mkdir(parents=True, exist_ok=True)
+    if asked.real_layers:
+        judge_real_layers(asked.only.split(",") if asked.only else [], work)
+        return 0
+    if asked.models is None:
+        parser.error("the folder of the models is missing")
     (work / "texts.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in TEXTS), encoding="utf-8")
     prompts = "".join(json.dumps({"prompt": text[:24], "answer": text[24:]}) + "\n" for text in TEXTS)
     (work / "prompts.jsonl").write_text(prompts, encoding="utf-8")
@@ -192,7 +252,10 @@ def is_done(row: dict[str, Any], step: str) -> bool:
 
 def judge(step: str, name: str, source: Path, work: Path) -> dict[str, Any]:
     if step == "npu":
-        return {"npu": judge_npu(name, source, work)}
+        row: dict[str, Any] = {"npu": judge_npu(name, source, work)}
+        if name in PAIRS and "refused" not in row["npu"]:
+            row["npu_tokens"] = run_script("pair_tokens.py", str(source), str(work / f"{name}-npu"), "qnn/npu")
+        return row
     return judge_pair(name, source, work) if name in PAIRS else judge_decoder(name, source, work)
 
 

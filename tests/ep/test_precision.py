@@ -152,3 +152,17 @@ def test_what_comes_next_ends_and_never_comes_twice(target: str, word: str, data
 def test_an_npu_that_computes_floats_in_16_bits_is_held_to_that() -> None:
     assert precision.agreement(Target("cpu", "cpu"), "fp32") == 0.9999
     assert precision.agreement(Target("qnn", "npu"), "fp32") == precision.agreement(Target("qnn", "npu"), "fp16")
+
+
+def test_a_decoder_in_float16_has_its_cache_in_float16_and_a_pair_keeps_its_types() -> None:
+    half = precision.quantize_section(Target("cpu", "cpu"), "fp16")
+    assert half is not None
+    assert half.keep_io_types
+    decoder = precision.fit_cache(half, ("input_ids", "attention_mask", "past_0_key"))
+    assert decoder is not None
+    assert not decoder.keep_io_types
+    assert precision.fit_cache(half, ("input_ids", "past_0_decoder_key", "past_0_encoder_key")) == half
+    assert precision.fit_cache(half, ("input_ids",)) == half
+    blocks = precision.quantize_section(Target("cpu", "cpu"), "int4")
+    assert precision.fit_cache(blocks, ("past_key_values.0.key",)) == blocks
+    assert precision.fit_cache(None, ("past_key_values.0.key",)) is None

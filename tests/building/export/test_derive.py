@@ -246,6 +246,20 @@ def test_a_class_that_accepts_nothing_says_what_it_says_itself(worker: Worker, t
     assert "--input-specs" in (caught.value.hint or "")
 
 
+def test_a_class_that_is_never_called_itself_names_its_parts(worker: Worker, tmp_path: Path) -> None:
+    small = {"hidden_size": 16, "num_layers": 1, "num_heads": 2, "input_vocab_size": 64, "output_vocab_size": 64}
+    codec = {"model_type": "encodec", "num_filters": 4, "hidden_size": 8, "codebook_dim": 8, "codebook_size": 16}
+    config = {
+        "model_type": "bark",
+        "semantic_config": small,
+        "coarse_acoustics_config": small,
+        "fine_acoustics_config": {**small, "n_codes_total": 4},
+        "codec_config": codec,
+    }
+    with pytest.raises(RequestError, match=r"BarkModel has no `forward`: .* `semantic`, `coarse_acoustics`"):
+        derive(worker, write(tmp_path, "BarkModel", **config))
+
+
 def test_an_input_of_an_unknown_name_is_named(worker: Worker, tmp_path: Path) -> None:
     folder = write(tmp_path / "m", "Blip2QFormerModel", **{"model_type": "blip_2_qformer", **TEXT})
     with pytest.raises(RequestError, match="needs `query_embeds`"):

@@ -180,7 +180,10 @@ def _calibration_data(request: BuildRequest, plan: _BuildPlan) -> DataSection | 
 def _at_precision(request: BuildRequest, plan: _BuildPlan, name: str, data: DataSection | None) -> BuildRequest:
     if isinstance(request.config, ConfigRequest):
         return replace(request, config=replace(request.config, precision=name))
-    section = precision.quantize_section(plan.made.planned.target, name)
+    inputs = () if plan.config.export is None else plan.config.export.inputs
+    section = precision.fit_cache(
+        precision.quantize_section(plan.made.planned.target, name), [entry.name for entry in inputs]
+    )
     if section is not None and section.mode == "static":
         section = replace(section, calibration=data)
     return replace(request, config=replace(plan.config, precision=name, quantize=section))

@@ -32,6 +32,7 @@ from winml.modelkit.core.config import (
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import EPUnavailableError, RequestError
 from winml.modelkit.core.events import OnEvent, ignore
+from winml.modelkit.core.generation import is_decoder_folder
 from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.suggest import did_you_mean, near_path
@@ -108,6 +109,11 @@ class _ModelSource:
     def reference(self) -> str:
         """A reference that finds the same model again."""
         return str(self.path) if self.export is None else self.export.located.reference
+
+    @property
+    def generates(self) -> bool:
+        """Whether the types of a cache are ours to choose: the graph is exported here, or lies in a decoder folder."""
+        return self.export is not None or is_decoder_folder(self._file.parent)
 
     @property
     def signature(self) -> Signature:
@@ -323,6 +329,8 @@ def _quantize(
     request: ConfigRequest, planned: Planned, chosen: str, model: _ModelSource, dims: Mapping[str, int]
 ) -> QuantizeSection | None:
     section = precision.quantize_section(planned.target, chosen)
+    if section is not None and section.mode == "fp16" and model.generates:
+        section = precision.fit_cache(section, [entry.name for entry in model.signature.inputs])
     data = request.data or request.sample_data
     if section is None or section.mode != "static":
         return section

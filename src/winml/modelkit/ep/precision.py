@@ -240,6 +240,18 @@ def resolve(target: Target, name: str) -> str:
     return catalog.BY_NAME[target.ep].auto_precision.get(target.device, UNQUANTIZED) if found == AUTO else found
 
 
+def fit_cache(section: QuantizeSection | None, inputs: Collection[str]) -> QuantizeSection | None:
+    """The section for a graph with these inputs: a decoder in float16 has its cache and its logits in float16 too.
+
+    As onnxruntime-genai's builder makes it: the cache takes half the memory, and no step casts it. A decoder that reads
+    an encoder keeps its types, which are those of what the encoder gives.
+    """
+    has_cache = any(name.startswith("past_") for name in inputs)
+    if section is None or section.mode != "fp16" or not has_cache or any("encoder" in name for name in inputs):
+        return section
+    return replace(section, keep_io_types=False)
+
+
 def quantize_section(target: Target, name: str, **changes: Any) -> QuantizeSection | None:
     """The section for a precision on a target, with some keys changed; None when nothing is quantized."""
     precision = resolve(target, name)

@@ -308,7 +308,7 @@ def _fit_texts(
     """Lengths of prompts, tokens after each, and what is to be said of them."""
     asked, notes = request.generation, tuple[str, ...]()
     prompts, new_tokens = asked.prompt_tokens, asked.new_tokens
-    usual = (PROMPT_TOKENS, NEW_TOKENS)
+    usual: tuple[tuple[int, ...], int] = (PROMPT_TOKENS, NEW_TOKENS)
     if target.simulated:
         usual = (SIMULATED_PROMPT_TOKENS, SIMULATED_NEW_TOKENS)
         if prompts is None or new_tokens is None:

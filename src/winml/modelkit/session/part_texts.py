@@ -69,7 +69,8 @@ class DecoderText:
             past = {name: fit_past(array, total - count) for name, array in past.items()}
         made = self._parts.run(part, {"input_ids": ids, "attention_mask": mask, "position_ids": positions, **past})
         self._past = past_of(made)
-        return made["logits"]
+        logits: Logits = made["logits"]
+        return logits
 
     def _empty_cache(self, batch: int) -> Arrays:
         """A cache without words for the graph for prompts; nothing for one that takes none."""
@@ -98,7 +99,8 @@ class PairText:
         ids = np.full((len(state), 1), first, np.int64)
         made = self._parts.run("prefill", {"input_ids": ids, "encoder_hidden_states": state, **self._masks})
         self._past, self._done = past_of(made), 1
-        return made["logits"]
+        logits: Logits = made["logits"]
+        return logits
 
     def step(self, ids: Ids) -> Logits:
         """The logits after one more token of every text (batch, 1)."""
@@ -115,7 +117,8 @@ class PairText:
         }
         made = self._parts.run("decode", {**given, **self._masks, **past})
         self._past = past | past_of(made)  # those of the encoder stay as they are
-        return made["logits"]
+        logits: Logits = made["logits"]
+        return logits
 
     def _fit_inputs(self, inputs: Arrays) -> Arrays:
         """The inputs of the encoder as long as its graph: texts are filled up on the right, and the mask hides that."""

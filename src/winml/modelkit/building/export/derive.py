@@ -117,6 +117,7 @@ class _Search:
     def find(self) -> InputDerivation:
         from winml.modelkit.building.export.parts import Whole
 
+        self._require_forward()
         named = inspect.signature(self.model.forward).parameters.values()
         needed = [p.name for p in named if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
         for name in needed:
@@ -126,6 +127,11 @@ class _Search:
                 )
         part = Whole(self.model)
         found = self._find_with_images(part) or self._find_accepted(part)
+        if found is None and not self.trials:
+            raise RequestError(
+                f"nothing is known of the inputs of {self.name}, which are {', '.join(self.parameters) or 'none'}",
+                hint=_BY_HAND,
+            )
         if found is None:
             raise RequestError(
                 f"{self.name} accepts none of {self.trials} sets of inputs: {self.first_error}", hint=_BY_HAND
@@ -145,6 +151,18 @@ class _Search:
             parts=(whole, *parts),
             mean_noise=noisy,
             notes=(self._describe(found), *found.notes, *((_NOISE,) if noisy else ()), *notes),
+        )
+
+    def _require_forward(self) -> None:
+        """Raise for a class that is never called itself: there is nothing to trace."""
+        from torch import nn
+
+        if type(self.model).forward is not nn.Module.forward:
+            return
+        parts = ", ".join(f"`{name}`" for name, _ in itertools.islice(self.model.named_children(), 6))
+        raise RequestError(
+            f"{self.name} has no `forward`: its methods run its parts {parts} one after the other",
+            hint="save the part that you need as a model of its own (`save_pretrained`) and export that folder",
         )
 
     # Which inputs
@@ -458,7 +476,7 @@ class _Search:
         from winml.modelkit.building.export.parts import PairDecode
 
         batch, count = words.shape
-        for takes_positions in (True, False):
+        for takes_positions in (False, True):  # a class may take places that it does not use
             tried = tuple(signature.filled_cache_inputs(takes_positions=takes_positions, batch=batch, words=count))
             if takes_filled_cache(PairDecode(self.model), (words, *tried, *others), sizes):
                 return tried

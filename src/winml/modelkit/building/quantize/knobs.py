@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from winml.modelkit.core import values
+from winml.modelkit.core.config import QuantizeSection
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.knob import Knob, Level
 from winml.modelkit.core.target import Target
@@ -41,9 +44,15 @@ def knobs(target: Target) -> tuple[Knob, ...]:
     return (Knob("quantize.scheme", schemes, prior=5.0), *within)
 
 
+def _with_cache(level: Level) -> Level:
+    """A scheme for a graph with a cache."""
+    section = precision.fit_cache(values.read(QuantizeSection, level.sets["quantize"]), ("past_key_values.0.key",))
+    return replace(level, sets={**level.sets, "quantize": values.to_json(section)})
+
+
 def decoder_knobs(target: Target) -> tuple[Knob, ...]:
     """The same of a model that generates text: schemes that need no data, and how blocks of weights are quantized."""
-    schemes = [level for level in _schemes(target) if not level.needs]
+    schemes = [_with_cache(level) for level in _schemes(target) if not level.needs]
     # A step reads every weight once, so that fewer bits come first.
     schemes.sort(key=lambda level: level.sets["quantize"]["mode"] != "weight_only")
     blocks = {"quantize.mode": ("weight_only",)}
