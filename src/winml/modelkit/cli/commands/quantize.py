@@ -34,6 +34,8 @@ _FIELDS = {
     "rules": "rules",
     "method": "calibration_method",
     "percentile": "percentile",
+    "bias_correction": "bias_correction",
+    "smooth": "smoothing",
     "block_size": "block_size",
     "block_method": "block_method",
     "block_compute": "block_compute",
@@ -95,9 +97,24 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
     help="7-bit weights, where 16-bit sums could saturate (default: where they do on this processor).",
 )
 @click.option("--rules", type=click.Choice(["ort", "qnn"]), help="Whose conventions the QDQ pairs follow.")
-@click.option("--method", type=click.Choice(["minmax", "entropy", "percentile"]), help="How ranges are computed.")
+@click.option(
+    "--method",
+    type=click.Choice(["minmax", "entropy", "percentile", "mse", "best"]),
+    help="How ranges are computed; `best` chooses for each tensor what loses least.",
+)
 @click.option(
     "--percentile", type=click.FloatRange(50, 100), metavar="PCT", help="Percentage of values kept (default 99.99)."
+)
+@click.option(
+    "--bias-correction/--no-bias-correction",
+    default=None,
+    help="Put the mean error of every product on the calibration data into its bias.",
+)
+@click.option(
+    "--smooth",
+    type=click.FloatRange(0, 1),
+    metavar="ALPHA",
+    help="Move this share of the ranges of activations into weights (SmoothQuant); 0.5 is usual.",
 )
 @click.option("--op-types", multiple=True, metavar="OP", help="Only this operator; may be repeated.")
 @click.option("--exclude-op-types", multiple=True, metavar="OP", help="Exclude this operator; may be repeated.")
