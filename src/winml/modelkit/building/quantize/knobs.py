@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from winml.modelkit.building.quantize.mending import ALPHA
 from winml.modelkit.core import values
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.knob import Knob, Level
@@ -88,7 +89,15 @@ def _within(per_channel: bool) -> tuple[Knob, ...]:
             (
                 Level("percentile", {"quantize.calibration_method": "percentile"}),
                 Level("entropy", {"quantize.calibration_method": "entropy"}),
+                Level("mse", {"quantize.calibration_method": "mse"}),
+                Level("best", {"quantize.calibration_method": "best"}),
             ),
+            when=static,
+        ),
+        Knob("quantize.bias_correction", (Level("on", {"quantize.bias_correction": True}),), when=static),
+        Knob(
+            "quantize.smoothing",
+            (Level(str(ALPHA), {"quantize.smoothing": ALPHA}, ops=("MatMul",)),),
             when=static,
         ),
         Knob(
