@@ -131,6 +131,11 @@ DOCUMENTS: dict[str, Document] = {
     "quantize-within": Document(
         "Result of `winml quantize` with a limit of accuracy", ("accuracy.mend_result:MendResult",), command=True
     ),
+    "sensitivity": Document(
+        "Result of `winml quantize --sensitivity`",
+        ("accuracy.sensitivity_result:SensitivityResult",),
+        command=True,
+    ),
     "debug": Document("Result of `winml debug`", ("accuracy.result:DebugResult",), command=True),
     "eval": Document("Result of `winml eval`", ("evaluation.result:EvalResult",), command=True),
     "feed": Document(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from winml.modelkit import sample as sample
     from winml.modelkit.accuracy.mend_result import MendResult as MendResult
     from winml.modelkit.accuracy.result import DebugResult as DebugResult
+    from winml.modelkit.accuracy.sensitivity_result import SensitivityResult as SensitivityResult
     from winml.modelkit.api.measurements import compare as compare
     from winml.modelkit.api.measurements import debug as debug
     from winml.modelkit.api.measurements import evaluate as evaluate
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from winml.modelkit.api.models import optimize as optimize
     from winml.modelkit.api.models import quantize as quantize
     from winml.modelkit.api.models import quantize_within as quantize_within
+    from winml.modelkit.api.models import sensitivity as sensitivity
     from winml.modelkit.api.reports import report as report
     from winml.modelkit.api.searches import autoconfig as autoconfig
     from winml.modelkit.api.searches import matrix as matrix
@@ -86,6 +88,7 @@ _FROM = {
     "ReportResult": "reporting.command",
     "RunResult": "build_matrix.command",
     "SearchResult": "search.result",
+    "SensitivityResult": "accuracy.sensitivity_result",
     "Session": "api.session",
     "SysResult": "ep.sys_command",
     "Target": "core.target",
@@ -109,6 +112,7 @@ _FROM = {
     "quantize": "api.models",
     "quantize_within": "api.models",
     "report": "api.reports",
+    "sensitivity": "api.models",
     "sys": "api.searches",
     "trace_diff": "api.measurements",
     "warm_exports": "building.export.warm",

@@ -72,7 +72,8 @@ FUSED_SESSIONS = 40
 EXPOSING_DB = 20.0
 """Exposing values may change outputs by a hundredth of the noise that is looked for."""
 FIRST = 20
-_REFUSED = (ModelFileError, SessionError, PlacementError, RunFailedError, WorkerCrashed, WorkerTimeout)
+REFUSED = (ModelFileError, SessionError, PlacementError, RunFailedError, WorkerCrashed, WorkerTimeout)
+"""What an EP that does not run a model raises."""
 
 
 @dataclass(frozen=True)
@@ -242,7 +243,7 @@ class _Debugging:
             try:
                 with self.start() as there:
                     ran = self.ask_run(there, path, tag)
-            except _REFUSED as error:
+            except REFUSED as error:
                 if len(chosen) > 1:
                     middle = len(chosen) // 2
                     waiting += [chosen[middle:], chosen[:middle]]
@@ -273,7 +274,7 @@ class _Debugging:
         try:
             with self.start() as there:
                 self.ask_run(there, str(self.folder / "exposed.onnx"), EXPOSED)
-        except _REFUSED as error:
+        except REFUSED as error:
             reason = f"the EP does not run the model with its values as outputs: {self.plain(error.message)}"
         if reason is None:
             again = self.run_again(local, own)
@@ -304,7 +305,7 @@ class _Debugging:
             for tag in sorted(set(own.values())):
                 with self.start() as there:
                     self.ask_run(there, str(self.folder / f"{tag}.onnx"), f"{AGAIN}-{tag}", base=SEEN)
-        except _REFUSED as error:
+        except REFUSED as error:
             self.warnings.append(f"layers were not run on what they read within the model: {self.plain(error.message)}")
             return False
         return True
@@ -356,7 +357,7 @@ class _Debugging:
         try:
             with self.start() as there:
                 self.ask_run(there, path, tag)
-        except _REFUSED:
+        except REFUSED:
             return None
         return self.distance(local, tag)
 
@@ -404,7 +405,7 @@ class _Debugging:
             try:
                 with self.start() as there:
                     self.ask_run(there, path, name, sources=made)
-            except _REFUSED as error:
+            except REFUSED as error:
                 self.failed[index] = ("refused", self.plain(error.message))
                 continue
             tags[index] = made[value] = name

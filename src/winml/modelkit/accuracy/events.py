@@ -1,4 +1,4 @@
-"""Events of `winml debug`."""
+"""Events of `winml debug` and of quantizing with an eye on accuracy."""
 
 from __future__ import annotations
 
@@ -21,3 +21,12 @@ class MendAttempt(Event):
 
     number: int
     kept: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SensitivityStep(Event):
+    """A variant begins, after `done` of `total`; or a step before the first."""
+
+    label: str
+    done: int
+    total: int

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from typing import Literal
 
 from winml.modelkit.accuracy.noise import Noise
+from winml.modelkit.building.quantize.result import QuantizeArguments
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.measurement import SessionSection
@@ -14,7 +16,11 @@ from winml.modelkit.core.values import Count
 
 REFERENCE, PLAIN, EXPOSED, SEEN, OWN, ON_CPU, AGAIN = "reference", "plain", "exposed", "seen", "own", "cpu", "again"
 EXPECTED = "expected"
+INPUTS, OUTPUTS = "inputs", "outputs"
 """Tags of files with values: `TAG-SAMPLE.npz`."""
+
+Grouping = Literal["layer", "op-type", "block"]
+"""What is quantized together: a layer, all of one operator, what lies between two residuals."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,3 +165,68 @@ class Judged:
     """How far outputs are from what they are when nothing else is exposed; null where no value was exposed."""
     deterministic: bool
     """Whether the reference gives the same outputs again; effects are not known where it does not."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanArguments:
+    """A model that is calibrated once and quantized in parts."""
+
+    quantize: QuantizeArguments
+    grouping: Grouping
+    data: DataSection
+    """What variants are run on."""
+    samples: Count
+    folder: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedGroup:
+    """Nodes that a variant quantizes."""
+
+    label: str
+    nodes: tuple[tuple[str, str], ...]
+    """Name and operator."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedVariants:
+    """Groups of nodes of a model, and the samples that its outputs were written of."""
+
+    groups: tuple[PlannedGroup, ...]
+    left: int
+    """Nodes that the precision does not quantize."""
+    samples: int
+    outputs: tuple[str, ...]
+    """Those that can be compared: floats."""
+    not_compared: tuple[str, ...]
+    sizes: Mapping[str, int]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class VariantArguments:
+    """Nodes to quantize alone."""
+
+    folder: str
+    """Of the plan."""
+    nodes: tuple[str, ...]
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class MadeVariant:
+    """The file of a variant, and which of its nodes are quantized."""
+
+    path: str
+    quantized: tuple[str, ...]
+    reason: str | None
+    """Why none is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VariantRan:
+    """How far outputs of a variant are from the reference's."""
+
+    outputs: Mapping[str, Noise]
+    nodes: Mapping[str, int]
+    """Where its nodes were placed."""

@@ -25,6 +25,7 @@ from winml.modelkit.render import (
     perf,
     quantize,
     report,
+    sensitivity,
     trace,
 )
 from winml.modelkit.render import compile as compiling
@@ -59,6 +60,7 @@ _TEXTS: dict[str, Callable[[Any], str]] = {
     "ReportResult": report.report_text,
     "RunResult": matrix.cells_text,
     "SearchResult": autoconfig.autoconfig_text,
+    "SensitivityResult": sensitivity.sensitivity_text,
     "StatusResult": matrix.cells_text,
     "SweepResult": autoconfig_sweep.sweep_text,
     "SysResult": lambda result: "\n\n".join(
@@ -73,6 +75,7 @@ _PICTURES: dict[str, Callable[[Any], str]] = {
     "GenerationPerf": pictures.generation_picture,
     "PerfResult": pictures.perf_picture,
     "SearchResult": pictures.search_picture,
+    "SensitivityResult": pictures.sensitivity_picture,
 }
 """Results that have a picture, as inline SVG."""
 

@@ -27,6 +27,7 @@ from winml.modelkit.core.events import OnEvent
 
 if TYPE_CHECKING:
     from winml.modelkit.accuracy.mend_result import MendResult
+    from winml.modelkit.accuracy.sensitivity_result import SensitivityResult
     from winml.modelkit.api.arguments import DataLike, Dims, EPOptions, ModelLike, PathLike, Shapes, Words
     from winml.modelkit.building.analysis.result import AnalyzeResult
     from winml.modelkit.building.build import BuildRequest
@@ -244,6 +245,63 @@ def quantize_within(
         )
         goal = Goal(data=found, task=task, metric=metric, max_drop=max_drop, min_agreement=min_agreement, by=judge)
         return run(request, goal, call.on_event)
+
+
+def sensitivity(
+    model: ModelLike,
+    *,
+    calibration: DataLike | None = None,
+    data: DataLike | None = None,
+    task: str | None = None,
+    metric: str | None = None,
+    group: Literal["layer", "op-type", "block"] = "layer",
+    target: str | None = None,
+    precision: str | None = None,
+    samples: int | None = None,
+    columns: Mapping[str, str] | None = None,
+    processor: PathLike | None = None,
+    dims: Dims | None = None,
+    shapes: Shapes | None = None,
+    section: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    timeout: float | None = None,
+    on_event: OnEvent | None = None,
+    progress: bool | None = None,
+) -> SensitivityResult:
+    """Measure what quantizing each layer of a model alone does to its outputs, on the target itself.
+
+    Variants run on `data`, or on the calibration data; with `task` or `metric`, `data` is labelled and the drop of the
+    metric ranks layers. `samples`, `columns` and `processor` are those of the calibration. What was measured before
+    comes from the cache.
+    """
+    more_than_zero(timeout=timeout)
+    one_of(("layer", "op-type", "block"), group=group)
+    needs(calibration, "calibration", samples=samples)
+    needs(data, "data", task=task, metric=metric)
+    with calling(on_event, progress, DebugProgress) as call:
+        from winml.modelkit.accuracy.sensitivity import SensitivityRequest
+        from winml.modelkit.accuracy.sensitivity import sensitivity as run
+        from winml.modelkit.building.quantize.command import QuantizeRequest
+
+        request = SensitivityRequest(
+            quantize=QuantizeRequest(
+                model=call.model(model),
+                output="",
+                target=target,
+                precision=precision,
+                changes=_section_changes(section),
+                dims=sizes_of(dims, shapes),
+                data=call.data(
+                    calibration, samples=samples, columns=columns, processor=processor, seed=seed, name="calibration"
+                ),
+                timeout_s=timeout,
+            ),
+            data=call.data(data, columns=columns, processor=processor, seed=seed),
+            task=task,
+            metric=metric,
+            grouping=group,
+        )
+        return run(request, call.on_event)
 
 
 def _section_changes(section: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from winml.modelkit.core.values import to_json
 if TYPE_CHECKING:
     from winml.modelkit.accuracy.mend_result import MendResult
     from winml.modelkit.accuracy.result import DebugResult
+    from winml.modelkit.accuracy.sensitivity_result import SensitivityResult
     from winml.modelkit.build_matrix.command import PlanResult, RunState
     from winml.modelkit.building.analysis.result import AnalyzeResult
     from winml.modelkit.building.compile.result import CompileResult
@@ -138,6 +139,23 @@ def _debug(result: DebugResult) -> Iterable[Row]:
             "accumulated_db": None if layer.accumulated is None else layer.accumulated.sqnr_db,
             "clipped": layer.clipped,
             "ep": layer.ep,
+        }
+
+
+def _sensitivity(result: SensitivityResult) -> Iterable[Row]:
+    """One row for each group, the one that does most first."""
+    for group in result.groups:
+        worst = group.effect.worst
+        yield {
+            "group": group.label,
+            "operators": group.kind,
+            "nodes": len(group.nodes),
+            "state": group.effect.state,
+            "outputs_db": None if worst is None else worst.sqnr_db,
+            "cosine": None if worst is None else worst.cosine,
+            "metric": group.effect.metric,
+            "drop": group.effect.drop,
+            "seconds": group.effect.seconds,
         }
 
 
@@ -282,6 +300,7 @@ _ROWS: dict[str, Callable[[Any], Iterable[Row]]] = {
     "CompareResult": _compare,
     "CompileResult": _compile,
     "DebugResult": _debug,
+    "SensitivityResult": _sensitivity,
     "EvalResult": _evaluate,
     "MendResult": _mend,
     "Inspection": _inspect,

@@ -62,7 +62,7 @@ BY_COMMAND: dict[str, Headings] = {
     "catalog": {"Filters": ("--family --task --target --architectures", "")},
     "compare": {"Generating text": ("--metric --prompt-tokens --new-tokens", "--runtime")},
     "compile": {"Compiling": ("--compiler --embed --list", "")},
-    "quantize": {"Accuracy": ("--max-drop --min-agreement --data --task", "--metric --judge")},
+    "quantize": {"Accuracy": ("--max-drop --min-agreement --sensitivity --data --task", "--group --metric --judge")},
     "debug": {"Accuracy": ("--reference --layers", "")},
     "completion": {"Output": ("--install --overwrite --json --quiet", "")},
     "dashboard": {"Dashboard": ("--port --open --no-token", "")},

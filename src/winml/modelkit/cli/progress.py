@@ -210,11 +210,15 @@ class DebugProgress(LineProgress):
     """The step of a search for layers that lose accuracy."""
 
     def show(self, event: Any) -> None:
-        from winml.modelkit.accuracy.events import DebugStep, MendAttempt
+        from winml.modelkit.accuracy.events import DebugStep, MendAttempt, SensitivityStep
 
         if isinstance(event, MendAttempt):
             layers = f"{event.kept} layers" if event.kept != 1 else "1 layer"
             self.begin(f"attempt {event.number}: {layers} in float")
+        elif isinstance(event, SensitivityStep):
+            if event.done == 0:
+                self.begin(event.label, total=event.total)
+            self.step(f"{event.label} ({event.done + 1} of {event.total})", done=event.done, total=event.total)
         elif isinstance(event, DebugStep):
             self.begin(event.what, total=event.total)
             self.step(event.what, done=event.done, total=event.total)

@@ -16,7 +16,7 @@ LAYERS = 12
 _NAMES = ("layer", "operators", "outputs dB", "own dB", "own dB on the CPU", "accumulated dB", "placed on")
 
 
-def _ratio(noise: Noise | None) -> str:
+def ratio_text(noise: Noise | None) -> str:
     """`31.2`; `equal` without noise."""
     if noise is None:
         return ""
@@ -36,10 +36,10 @@ def _headline(result: DebugResult) -> str:
 
 
 def _row(layer: LayerNoise, *, elsewhere: bool) -> tuple[str, ...]:
-    cpu = (_ratio(layer.on_cpu),) if elsewhere else ()
-    own = _ratio(layer.own) if layer.state == "measured" else layer.state
+    cpu = (ratio_text(layer.on_cpu),) if elsewhere else ()
+    own = ratio_text(layer.own) if layer.state == "measured" else layer.state
     place = (layer.ep or "").removesuffix("ExecutionProvider")
-    return (layer.label, layer.kind, _ratio(layer.effect), own, *cpu, _ratio(layer.accumulated), place)
+    return (layer.label, layer.kind, ratio_text(layer.effect), own, *cpu, ratio_text(layer.accumulated), place)
 
 
 def debug_text(result: DebugResult, layers: int = LAYERS) -> str:

@@ -37,7 +37,7 @@ def _how(section: QuantizeSection) -> str:
 
 def _calibration(found: Calibration) -> str:
     where = "random inputs" if found.source == "random" else Path(found.source).name
-    method = found.method
+    method: str = found.method
     if found.methods:
         method = f"{method} ({', '.join(f'{name} x{count}' for name, count in found.methods.items())})"
     return f"{found.samples} samples of {where} (seed {found.seed}), {method}, {found.tensors} tensors"

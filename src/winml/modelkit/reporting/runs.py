@@ -47,6 +47,8 @@ KINDS: dict[str, RunKind] = {
         RunKind("trace-diff", "measuring.trace:TraceDiffResult", "trace_diff:trace_diff_page", "winml/trace"),
         RunKind("eval", "evaluation.result:EvalResult", "evaluate:evaluate_page", "winml/eval"),
         RunKind("debug", "accuracy.result:DebugResult", "debug:debug_page", "winml/debug"),
+        RunKind("sensitivity", "accuracy.sensitivity_result:SensitivityResult", "sensitivity:sensitivity_page",
+                "winml/sensitivity"),
         RunKind("build", "building.result:BuildResult", "build:build_page", "winml/build"),
         RunKind("build-parts", "building.result:BuildPartsResult", "build:parts_page", "winml/build-parts"),
         RunKind("build-folder", "building.manifest:BuildManifest", "build:manifest_page", "winml/build-manifest"),

@@ -80,7 +80,7 @@ def quantize(request: QuantizeRequest, on_event: OnEvent) -> QuantizeResult:
     output_model.check(output, model, overwrite=request.overwrite)
     target = targets.plan(request.target, request.ep, request.device).target
     on_event(TargetChosen(target))
-    chosen, section = _section(request, target)
+    chosen, section = choose_section(request, target)
     dims = match_sizes(read_signature(model).inputs, request.dims) if request.dims else {}
     options: dict[str, Any] = {"dims": dims} if dims else {}
     options |= {} if request.compare else {"compare": False}
@@ -128,7 +128,7 @@ def _complete(
     )
 
 
-def _section(request: QuantizeRequest, target: Target) -> tuple[str, QuantizeSection]:
+def choose_section(request: QuantizeRequest, target: Target) -> tuple[str, QuantizeSection]:
     """The precision and the section for it; what the user changed must apply to it."""
     chosen = precision.resolve(target, request.precision or precision.AUTO)
     if chosen == precision.UNQUANTIZED and request.precision is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,13 +11,15 @@ from onnx import ModelProto, ValueInfoProto, helper
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.graph import files, walk
-from winml.modelkit.graph.tensors import is_external
+from winml.modelkit.graph.tensors import byte_count, is_external
 from winml.modelkit.session.session import WinMLSession
 
 if TYPE_CHECKING:
     from onnx import NodeProto
 
 CPU = Target("cpu", "cpu")
+SMALL_BYTES = 1024
+"""Shapes, axes and single numbers, which the quantizers and the inference of shapes look into."""
 
 
 class Runnable:
@@ -41,17 +43,34 @@ class Runnable:
             files.save(model, self._path, external_data="always")
             self._structure = files.load(self._path, weights=False)
 
-    @property
-    def structure(self) -> ModelProto:
-        """The model without its large weights; not to be changed."""
-        return self._structure
-
     def load(self) -> ModelProto:
         """The model as it was given."""
         if self._given is None:
             return files.load(self._path)
         model = ModelProto()
         model.CopyFrom(self._given)
+        return model
+
+    @property
+    def folder(self) -> Path:
+        """Where the file with the weights is, and models that share it have to be."""
+        return self._folder
+
+    @property
+    def structure(self) -> ModelProto:
+        """The model without its large weights."""
+        return self._structure
+
+    def load_some(self, needed: Collection[str]) -> ModelProto:
+        """The model with the data of these weights and of small ones; those of others stay in the file they are in.
+
+        It can be saved beside that file as it is.
+        """
+        if self._given is not None:
+            return self.load()
+        model = files.load(self._path, weights=False)
+        left = {t.name for t in model.graph.initializer if byte_count(t) > SMALL_BYTES and t.name not in needed}
+        files.read_weights(model, self._path, besides=left)
         return model
 
     def open(self, outputs: Sequence[str], *, nodes: Sequence[NodeProto] = (), level: str = "disable") -> WinMLSession:

@@ -7,7 +7,7 @@ import re
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -47,7 +47,7 @@ from winml.modelkit.building.quantize.result import (
     Sizes,
 )
 from winml.modelkit.building.quantize.runnable import Runnable
-from winml.modelkit.building.quantize.select import NodeSelection, operators, summarize
+from winml.modelkit.building.quantize.select import NodeSelection, inputs_by_node, operators, summarize
 from winml.modelkit.building.quantize.types import Values, ask_types, forget_types, note_types
 from winml.modelkit.core.config import RANDOM, DataSection, QuantizeSection
 from winml.modelkit.core.dataclass import dataclass
@@ -161,6 +161,7 @@ class _QuantizePlan:
         self.selection = selection
         self.inputs = values.inputs
         self.operators = operators(prepared.model)
+        self._inputs = inputs_by_node(prepared.model)
 
     def outcome(self, selection: NodeSelection, section: QuantizeSection | None = None) -> _Outcome:
         """The model with the nodes of a selection quantized, by another section where one is given."""
@@ -172,12 +173,62 @@ class _QuantizePlan:
         nodes = summarize(self.operators, done)
         return _Outcome(model, done, self.inputs, self._notes, nodes, self._calibration, adjustments=adjustments)
 
+    def write_some(self, nodes: Collection[str], path: Path) -> NodeSelection:
+        """Write the model with these of its nodes alone quantized; returns which of them are.
+
+        Weights that they do not read stay in one file that all such models share, so that one costs little more than
+        its nodes. `path` must be in the folder of that file.
+        """
+        self._model = None
+        needed = {name for reads in (self._inputs[node] for node in nodes) for name in reads}
+        model = self._runnable.load_some(needed)
+        note_types(model, self._values.types)
+        others = self.selection.chosen.difference(nodes)
+        selection = self.selection.without(dict.fromkeys(others, "not in this variant"))
+        if selection.chosen:
+            # Corrections are for a model as a whole.
+            model, selection, _ = self._quantize(model, selection, replace(self.section, bias_correction=None))
+        finish(model, self._producer)
+        path.write_bytes(model.SerializeToString())
+        return selection
+
+    @property
+    def folder(self) -> Path:
+        """Where `write_some` can write."""
+        return self._runnable.folder
+
+    @property
+    def structure(self) -> ModelProto:
+        """The model before it is quantized, without its large weights."""
+        return self._runnable.structure
+
     def _fresh(self) -> ModelProto:
         model, self._model = self._model, None
         if model is None:
             model = self._runnable.load()
             note_types(model, self._values.types)
         return model
+
+
+def open_plan(given: QuantizeArguments, work: Path, context: Context) -> _QuantizePlan:
+    """The plan of a model, calibrated once, for callers that quantize parts of it; its files are in `work`."""
+    section, _ = weight_range.resolve(scales.settle(given.section), saturation.saturates)
+    path = Path(given.model)
+    job = _Job(
+        path=path,
+        output=Path(given.output),
+        section=section,
+        asked=given.section,
+        model_folder=Path(given.model_folder or path.parent),
+        work=work,
+        progress=_progress(context),
+        compare=False,
+        dims=given.dims,
+    )
+    try:
+        return _plan(job)
+    except ModelkitError as error:
+        raise _about(error, job) from error
 
 
 def run(args: dict[str, Any], context: Context) -> QuantizeReport:

@@ -58,12 +58,13 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
         "winml quantize -m llm.onnx -o int4.onnx -p int4 --block-size 64",
         "winml quantize -m model.onnx -o mixed.onnx --target qnn/npu --calibration train.npz --data test.npz "
         "--task image-classification --max-drop 0.01",
+        "winml quantize -m model.onnx --sensitivity --target cpu --calibration train.npz -o layers.json",
     ),
     cls=Command,
     context_settings=HELP,
 )
 @model_options
-@output_option("FILE", "The quantized model.")
+@output_option("FILE", "The quantized model; with `--sensitivity`, a file for the result.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing output file.")
 @click.option("--rebuild", is_flag=True, help="Quantize again and ignore the cache.")
 @target_options
@@ -130,14 +131,28 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
     "--block-compute", type=click.Choice(["float32", "int8"]), help="What activations are multiplied in (int4)."
 )
 @click.option("--keep-io/--float16-io", "keep_io", default=None, help="With fp16: types of inputs and outputs.")
-@click.option("--max-drop", type=float, metavar="X", help="Keep layers in float until the metric drops by at most X.")
+@click.option(
+    "--max-drop",
+    type=float,
+    metavar="X",
+    help="Change what loses accuracy, then keep layers in float, until the metric drops by at most X.",
+)
 @click.option(
     "--min-agreement",
     type=click.FloatRange(-1, 1),
     metavar="X",
-    help="Keep layers in float until the median cosine of every output to the original's is at least X.",
+    help="The same until the median cosine of every output to the original's is at least X.",
 )
-@click.option("--data", metavar="DATA", help="Data that a limit is held on, as `winml eval` takes it.")
+@click.option(
+    "--sensitivity", is_flag=True, help="Write no model: measure what quantizing each layer alone does to the outputs."
+)
+@click.option(
+    "--group",
+    "grouping",
+    type=click.Choice(["layer", "op-type", "block"]),
+    help="With `--sensitivity`: what is quantized together (default: layer).",
+)
+@click.option("--data", metavar="DATA", help="Data for a limit or `--sensitivity`, as `winml eval` takes it.")
 @click.option("--task", metavar="TASK", help="Task of the model, for `--max-drop` (default: from its config.json).")
 @click.option("--metric", metavar="NAME", help="Metric that `--max-drop` is for (default: the task's first).")
 @click.option(
@@ -155,6 +170,11 @@ def command(model: str | None, sample: bool, as_json: bool, **given: Any) -> Non
     from winml.modelkit.cli.stage_progress import StageProgress
     from winml.modelkit.render.quantize import quantize_text
 
+    if given["sensitivity"]:
+        _measure_sensitivity(resolve_model(model, sample), given, sample=sample, as_json=as_json)
+        return
+    if given["grouping"]:
+        raise click.UsageError("`--group` is for `--sensitivity`")
     request = _request(resolve_model(model, sample), given, sample=sample)
     goal = _goal(given, sample=sample)
     if goal is not None:
@@ -181,12 +201,19 @@ def _goal(given: dict[str, Any], *, sample: bool) -> Any:
     source = given["data"] or (str(sample_files.TEST) if sample else None)
     if given["max_drop"] is None and given["min_agreement"] is None:
         if given["data"] or given["task"] or given["metric"]:
-            raise click.UsageError("`--data`, `--task` and `--metric` are for a limit: `--max-drop`, `--min-agreement`")
+            raise click.UsageError(
+                "`--data`, `--task` and `--metric` are for a limit (`--max-drop`, `--min-agreement`) or `--sensitivity`"
+            )
         return None
     if source is None:
         raise click.UsageError("a limit needs the data that it is held on: `--data DATA`")
     return Goal(
-        data=DataSection(source, limit=4 if source == "random" else None),
+        data=DataSection(
+            source,
+            limit=4 if source == "random" else None,
+            columns=_columns(given),
+            processor=given["processor"],
+        ),
         task=given["task"] or ("image-classification" if sample else None),
         metric=given["metric"],
         max_drop=given["max_drop"],
@@ -210,6 +237,48 @@ def _quantize_within(request: Any, goal: Any, *, as_json: bool) -> None:
     if not as_json:
         console.say("wrote", request.output)
         console.say("next", f"winml compare {console.quote(request.model)} {console.quote(request.output)}")
+
+
+def _measure_sensitivity(model: str, given: dict[str, Any], *, sample: bool, as_json: bool) -> None:
+    from winml.modelkit import sample as sample_files
+    from winml.modelkit.accuracy.sensitivity import SensitivityRequest, sensitivity
+    from winml.modelkit.cli.progress import DebugProgress
+    from winml.modelkit.cli.results import ResultFile
+    from winml.modelkit.core.config import DataSection
+    from winml.modelkit.render.sensitivity import sensitivity_text
+
+    if given["max_drop"] is not None or given["min_agreement"] is not None:
+        raise click.UsageError("`--sensitivity` writes no model, so that there is no limit to hold")
+    result_file = ResultFile(given["output"], overwrite=given["overwrite"], as_json=as_json)
+    source = given["data"] or (str(sample_files.TEST) if sample else None)
+    if source is None and (given["task"] or given["metric"]):
+        raise click.UsageError("`--task` and `--metric` need labelled data: `--data DATA`")
+    request = SensitivityRequest(
+        quantize=_request(model, {**given, "output": ""}, sample=sample),
+        data=None if source is None else DataSection(source, columns=_columns(given), processor=given["processor"]),
+        task=given["task"],
+        metric=given["metric"],
+        grouping=given["grouping"] or "layer",
+    )
+    with DebugProgress() as progress:
+        result = sensitivity(request, progress.on_event)
+    result_file.write(result)
+    if as_json:
+        console.data_json(result)
+        return
+    console.show(sensitivity_text, result)
+    for note in result.notes:
+        console.say("note", note)
+    for warning in result.warnings:
+        console.say("warning", warning)
+    result_file.say_wrote()
+    result_file.say_report()
+
+
+def _columns(given: dict[str, Any]) -> dict[str, str]:
+    from winml.modelkit.ep.options import parse_pairs
+
+    return parse_pairs(given["columns"], option="--column", example="text=sentence")
 
 
 def _request(model: str, given: dict[str, Any], *, sample: bool) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from winml.modelkit.core.measurement import NS_PER_MS
 from winml.modelkit.render.autoconfig import quality_name
 from winml.modelkit.render.figures.distribution import latency_figure
+from winml.modelkit.render.figures.effects import effect_figure
 from winml.modelkit.render.figures.gains import GAINS, is_less_better, is_timed, quality_points
 from winml.modelkit.render.figures.pareto import pareto_figure
 from winml.modelkit.render.figures.positions import courses_of, position_figure
@@ -14,10 +15,13 @@ from winml.modelkit.render.figures.speedups import rows_of_compare, speedup_figu
 from winml.modelkit.render.figures.style import FIGURE_STYLE
 
 if TYPE_CHECKING:
+    from winml.modelkit.accuracy.sensitivity_result import SensitivityResult
     from winml.modelkit.measuring.compare_result import CompareResult
     from winml.modelkit.measuring.generation import GenerationPerf
     from winml.modelkit.measuring.perf import PerfResult
     from winml.modelkit.search.result import SearchResult
+
+_WIDTH = 720.0
 
 
 def with_style(svg: str) -> str:
@@ -53,3 +57,8 @@ def search_picture(result: SearchResult) -> str:
         log=is_timed(result),
         less_is_better=is_less_better(result),
     )
+
+
+def sensitivity_picture(result: SensitivityResult) -> str:
+    """Noise of the outputs with each group alone quantized; nothing where none was measured."""
+    return effect_figure(result, _WIDTH) if any(group.effect.worst for group in result.groups) else ""

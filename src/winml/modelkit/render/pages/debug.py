@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from winml.modelkit.render.figures.bars import Bar, bar_figure
+from winml.modelkit.render.figures.effects import amplitude, percent_text
 from winml.modelkit.render.pages.common import model_name, notices
 from winml.modelkit.render.pages.page import Block, Facts, Figure, Page, Text, table
 from winml.modelkit.render.units import counted
@@ -32,22 +33,13 @@ def debug_page(result: DebugResult) -> Page:
     return Page("debug", title, f"{answer}.", blocks, "simulated" if result.target.simulated else None)
 
 
-def amplitude(noise: Noise | None) -> float | None:
-    """Noise as a part of the signal; None where it is not known."""
-    if noise is None or noise.not_finite:
-        return None
-    if noise.equal:
-        return 0.0
-    return None if noise.sqnr_db is None else float(10.0 ** (-noise.sqnr_db / 20.0))
-
-
 def _bars(result: DebugResult) -> list[Block]:
     rows = [layer for layer in result.layers if layer.effect is not None][:_MOST_BARS]
     bars = tuple(_bar(layer) for layer in rows)
     if not bars:
         return []
     worst = rows[0]
-    sentence = f"{worst.label} does most: the noise that it makes alone is {_percent(worst.effect)} of the outputs."
+    sentence = f"{worst.label} does most: the noise that it makes alone is {percent_text(worst.effect)} of the outputs."
 
     def draw(width: float) -> str:
         return bar_figure(bars, "Noise of the outputs by layer", width, heads=("outputs", "own"))
@@ -56,19 +48,12 @@ def _bars(result: DebugResult) -> list[Block]:
 
 
 def _bar(layer: LayerNoise) -> Bar:
-    texts = (_percent(layer.effect), _percent(layer.own))
+    texts = (percent_text(layer.effect), percent_text(layer.own))
     said = f"{layer.label}: {texts[0]} of the outputs, {texts[1]} of its own value"
     return Bar(layer.label, said, amplitude(layer.effect), texts, detail=layer.kind)
 
 
-def _percent(noise: Noise | None) -> str:
-    found = amplitude(noise)
-    if found is None:
-        return "NaN" if noise is not None and noise.not_finite else ""
-    return f"{100 * found:.3g} %"
-
-
-def _decibels(noise: Noise | None) -> str:
+def decibels_text(noise: Noise | None) -> str:
     if noise is None:
         return ""
     if noise.not_finite:
@@ -82,10 +67,10 @@ def _layers(result: DebugResult) -> Block:
             layer.label,
             layer.kind,
             layer.state if layer.reason is None else f"{layer.state}: {layer.reason}",
-            _decibels(layer.effect),
-            _decibels(layer.own),
-            _decibels(layer.on_cpu),
-            _decibels(layer.accumulated),
+            decibels_text(layer.effect),
+            decibels_text(layer.own),
+            decibels_text(layer.on_cpu),
+            decibels_text(layer.accumulated),
             (layer.ep or "").removesuffix("ExecutionProvider"),
         )
         for layer in result.layers[:_MOST_ROWS]

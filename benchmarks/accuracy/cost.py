@@ -1,0 +1,151 @@
+"""What `winml quantize --sensitivity` costs against running each of its variants once.
+
+    python benchmarks/accuracy/cost.py -o WORK [--layers 100] [--samples 64]
+
+The model is a network of that many convolutions with random weights. "Running each variant once" is a process that
+opens each variant, written to a file before, with ONNX Runtime alone and runs it over the samples; the memory of "one
+variant" is the peak of a process that does so for one. Memory of the command is the largest of its processes; each is
+read from `ru_maxrss`. Writes `benchmarks/results/sensitivity_cost.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE.parent / "results" / "sensitivity_cost.json"
+CHANNELS, SIZE = 32, 16
+
+PLAIN = """
+import json, resource, sys, time
+import numpy as np
+import onnxruntime as ort
+models, data = json.loads(sys.argv[1]), sys.argv[2]
+samples = np.load(data)["x"]
+started = time.monotonic()
+for model in models:
+    session = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
+    for sample in samples:
+        session.run(None, {"x": sample[None]})
+    del session
+print(json.dumps([time.monotonic() - started, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss]))
+"""
+
+SENSITIVITY = """
+import json, resource, sys, time
+import winml.modelkit as wk
+started = time.monotonic()
+result = wk.sensitivity(sys.argv[1], calibration=sys.argv[2], samples=16, data=sys.argv[2], target="cpu",
+                        precision="int8", section={"per_channel": False}, progress=False)
+took = time.monotonic() - started
+again = time.monotonic()
+second = wk.sensitivity(sys.argv[1], calibration=sys.argv[2], samples=16, data=sys.argv[2], target="cpu",
+                        precision="int8", section={"per_channel": False}, progress=False)
+again = time.monotonic() - again
+peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+states = [group.effect.state for group in result.groups]
+print(json.dumps([took, again, peak, len(states), states.count("measured"), result.samples, second.cached]))
+"""
+
+
+def make_model(layers: int, path: Path) -> None:
+    """Convolutions one after another; every second one adds what the one before the last gave."""
+    import onnx
+
+    sys.path.insert(0, str(HERE))
+    from faults import _Net
+
+    net = _Net(np.random.default_rng(0), [1, CHANNELS, SIZE, SIZE])
+    value = "x"
+    for _ in range(layers):
+        value = net.conv(value, CHANNELS, CHANNELS)
+    onnx.save(net.finish(value), path)
+
+
+def write_variants(model: Path, data: Path, folder: Path) -> list[str]:
+    """The variants as the command makes them, kept as files."""
+    from winml.modelkit.accuracy.variants import make, plan
+
+    class Context:
+        stop = type("Event", (), {"is_set": staticmethod(lambda: False)})
+
+        def tell(self, event: object) -> None:
+            """Progress is of no interest here."""
+
+    section = {
+        "mode": "static", "activation_type": "uint8", "weight_type": "int8", "per_channel": False,
+        "calibration": {"source": str(data), "limit": 16},
+    }  # fmt: skip
+    asked = {
+        "quantize": {"model": str(model), "output": "unused.onnx", "section": section}, "grouping": "layer",
+        "data": {"source": str(data), "limit": 1}, "samples": 1, "folder": str(folder),
+    }  # fmt: skip
+    planned = plan(asked, Context())  # type: ignore[arg-type]
+    made = []
+    for number, group in enumerate(planned.groups):
+        names = [name for name, _ in group.nodes]
+        made.append(make({"folder": str(folder), "nodes": names, "name": f"v{number}.onnx"}, None).path)
+    return made
+
+
+def run_json(code: str, *words: str, env: dict[str, str] | None = None) -> Any:
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True, env=env)
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def measure(work: Path, layers: int, samples: int) -> dict[str, Any]:
+    model, data, folder = work / "model.onnx", work / "data.npz", work / "variants"
+    folder.mkdir(parents=True, exist_ok=True)
+    make_model(layers, model)
+    rng = np.random.default_rng(1)
+    np.savez(data, x=rng.normal(0, 1, (samples, CHANNELS, SIZE, SIZE)).astype(np.float32))
+    variants = write_variants(model, data, folder)
+    _, one_kb = run_json(PLAIN, json.dumps(variants[:1]), str(data))
+    started = time.monotonic()
+    plain_s, _ = run_json(PLAIN, json.dumps(variants), str(data))
+    whole_plain_s = time.monotonic() - started
+    with tempfile.TemporaryDirectory(dir=work) as cache:
+        env = {**os.environ, "WINML_CACHE": cache}
+        took, again, peak_kb, groups, measured, used, cached = run_json(SENSITIVITY, str(model), str(data), env=env)
+    return {
+        "layers": groups,
+        "measured": measured,
+        "samples": used,
+        "sensitivity_s": round(took, 2),
+        "second_run_s": round(again, 2),
+        "second_run_from_cache": cached,
+        "each_variant_once_s": round(plain_s, 2),
+        "each_variant_once_with_process_s": round(whole_plain_s, 2),
+        "time_ratio": round(took / plain_s, 2),
+        "peak_mib": round(peak_kb / 1024, 1),
+        "one_variant_mib": round(one_kb / 1024, 1),
+        "memory_ratio": round(peak_kb / one_kb, 2),
+        "cores": os.cpu_count(),
+        "load": os.getloadavg()[0],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("-o", "--output", required=True, type=Path)
+    parser.add_argument("--layers", type=int, default=100)
+    parser.add_argument("--samples", type=int, default=64)
+    given = parser.parse_args()
+    given.output.mkdir(parents=True, exist_ok=True)
+    found = measure(given.output.absolute(), given.layers, given.samples)
+    RESULTS.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    print(json.dumps(found, indent=2))
+
+
+if __name__ == "__main__":
+    main()
