@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from winml.modelkit.building.quantize.thresholds import SIDE, Collector, Histogram, entropy, percentile
+from winml.modelkit.building.quantize.thresholds import (
+    SIDE,
+    Collector,
+    Histogram,
+    Range,
+    entropy,
+    least_error,
+    percentile,
+)
 
 
 def histogram(*parts: np.ndarray) -> Histogram:
@@ -65,3 +73,43 @@ def test_entropy_does_not_give_in_to_zeros() -> None:
 def test_a_uniform_range_is_kept() -> None:
     values = np.random.default_rng(0).random(100_000)
     assert entropy(histogram(values)).high > 0.95
+
+
+def squared_error(values: np.ndarray, found: Range, levels: int = 256) -> float:
+    """What quantizing values to a range really loses."""
+    low, high = min(found.low, 0.0), max(found.high, 0.0)
+    step = (high - low) / (levels - 1)
+    zero = np.round(-low / step)
+    shown = (np.clip(np.round(values / step), -zero, levels - 1 - zero)) * step
+    return float(((values - shown) ** 2).mean())
+
+
+@pytest.mark.parametrize(
+    "values",
+    [NORMAL, np.maximum(NORMAL, 0.0), NORMAL**3, np.append(NORMAL, [60.0] * 3), np.append(NORMAL, [-90.0, 25.0])],
+    ids=["normal", "relu", "heavy tails", "outliers above", "outliers on both sides"],
+)
+def test_the_least_error_is_less_than_that_of_any_other_method(values: np.ndarray) -> None:
+    made = histogram(values.astype(np.float32))
+    whole = Range(float(values.min()), float(values.max()))
+    found = squared_error(values, least_error(made, levels=256, symmetric=False))
+    others = [squared_error(values, rival) for rival in (whole, percentile(made, 99.99), entropy(made))]
+    assert found <= 1.05 * min(others)
+    assert found <= squared_error(values, whole)
+
+
+def test_the_least_error_cuts_one_side_alone() -> None:
+    found = least_error(histogram(np.append(NORMAL, [60.0])), levels=256, symmetric=False)
+    assert 30.0 < found.high < 55.0
+    assert NORMAL.min() <= found.low < -3.0
+
+
+def test_the_least_error_of_symmetric_ranges_is_symmetric() -> None:
+    found = least_error(histogram(np.append(NORMAL, [60.0])), levels=256, symmetric=True)
+    assert found.low == -found.high
+    assert found.high < 30.0
+
+
+def test_16_bits_have_steps_enough_for_an_outlier() -> None:
+    made = histogram(np.append(NORMAL, [60.0]))
+    assert least_error(made, levels=65536, symmetric=False).high > 30.0

@@ -1,7 +1,9 @@
 """`winml quantize` with a limit: as much of a model as possible is quantized, and the limit is proven on the target.
 
-Layers that do most to the outputs (`winml debug`) stay in float, one more group at a time, until the limit holds; then
-as few of them as needed. Every attempt is quantized and evaluated on the target: nothing is taken for granted.
+First come changes that leave every layer in 8 bits (`quantize/mending.py`), one after the other; those that bring the
+outputs nearer are kept. Then layers that do most to the outputs (`winml debug`) stay in float, one more group at a
+time, until the limit holds; then as few of them as needed. Every attempt is quantized and evaluated on the target:
+nothing is taken for granted.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from winml.modelkit.accuracy.result import DebugResult, LayerNoise
 from winml.modelkit.building import output_model
 from winml.modelkit.building.model_argument import model_path
 from winml.modelkit.building.quantize.command import QuantizeRequest, quantize
+from winml.modelkit.building.quantize.mending import MendingLevel, mending_levels
+from winml.modelkit.building.quantize.result import QuantizeResult
 from winml.modelkit.core.config import RANDOM, DataSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import (
@@ -73,6 +77,8 @@ def quantize_within(request: QuantizeRequest, goal: Goal, on_event: OnEvent) -> 
         )
     kept = f"{attempt.kept} of {search.layers} layers stay in float"
     notes = [kept if attempt.kept else "all that the precision quantizes is quantized"]
+    if attempt.mending:
+        notes.append(f"changed so that it loses less: {', '.join(attempt.mending)}")
     if goal.data.source == RANDOM:
         notes.append("the limit was held on random inputs")
     return MendResult(
@@ -104,10 +110,16 @@ class _Search:
         self.folder, self.on_event = folder, on_event
         self.attempts: list[Attempt] = []
         self.layers: int | None = None
+        self.quantized: QuantizeResult | None = None
+        """The first attempt, which has the section in full and the operators of the model."""
+        self.mending: tuple[MendingLevel, ...] = ()
+        """Changes that are kept."""
+        self.base = self.folder / "0.onnx"
+        """The nearest attempt with all layers quantized, which layers are ranked by."""
 
     def run(self) -> _Found:
         """The attempt with the fewest layers in float that holds the limit."""
-        found = self.attempt(())
+        found = self.attempt(()) or self.try_levels()
         if found is not None:
             return found
         ranking = [_node_names(layer) for layer in self.rank().layers if _may_stay(layer)]
@@ -130,11 +142,28 @@ class _Search:
                 found, kept = fewer, middle
         return found
 
+    def try_levels(self) -> _Found | None:
+        """The first attempt with all layers quantized that holds the limit; changes that help are kept on the way."""
+        assert self.quantized is not None
+        nodes = self.quantized.outcome.nodes
+        ops = {*nodes.quantized, *(left.op for left in nodes.left)}
+        best = self.attempts[0]
+        for level in mending_levels(self.quantized.section, ops):
+            before, self.mending = self.mending, (*self.mending, level)
+            found, attempt = self.attempt(()), self.attempts[-1]
+            if found is not None:
+                return found
+            if _is_nearer(attempt, best):
+                best, self.base = attempt, self.folder / f"{len(self.attempts) - 1}.onnx"
+            else:
+                self.mending = before
+        return None
+
     def rank(self) -> DebugResult:
         """Layers by what their noise does to the outputs, in the model with all of them quantized."""
         data = replace(self.goal.data, limit=min(self.goal.data.limit or 4, 4))
         request = DebugRequest(
-            str(self.folder / "0.onnx"),
+            str(self.base),
             str(self.source),
             data,
             target=self.target,
@@ -148,6 +177,7 @@ class _Search:
         """Quantize without these layers and evaluate on the target; None where the limit does not hold."""
         started = time.monotonic()
         nodes = tuple(dict.fromkeys(name for names in ranking for name in names))
+        names = tuple(level.name for level in self.mending)
         self.on_event(MendAttempt(number=len(self.attempts) + 1, kept=len(ranking)))
         path = self.folder / f"{len(self.attempts)}.onnx"
         judging = Judging(
@@ -159,31 +189,37 @@ class _Search:
         )  # fmt: skip
         found: EvalResult | None = None
         try:
-            quantize(
+            quantized = quantize(
                 replace(
                     self.request, model=str(self.source), output=str(path), changes=self.changes(nodes),
                     target=self.target, ep=None, device=None, overwrite=True,
                 ),
                 ignore,
             )  # fmt: skip
+            self.quantized = self.quantized or quantized
             found = evaluation = evaluate(request, ignore)
             reason = None
         except (CheckFailed, RunFailedError, SessionError, PlacementError, WorkerCrashed, WorkerTimeout) as error:
             reason = error.message
             if not isinstance(error.result, EvalResult):
-                if not nodes:
+                if not self.attempts:
                     raise  # what the model is in full nobody can mend
-                self.attempts.append(_failed(len(ranking), nodes, time.monotonic() - started, reason))
+                failed = _failed(len(ranking), nodes, time.monotonic() - started, reason)
+                self.attempts.append(replace(failed, mending=names))
                 return None
             evaluation = error.result
         attempt = _describe(len(ranking), nodes, evaluation, path, time.monotonic() - started, reason)
+        attempt = replace(attempt, mending=names)
         self.attempts.append(attempt)
         return None if found is None else (attempt, found)
 
     def changes(self, nodes: tuple[str, ...]) -> dict[str, Any]:
         """Keys of the section with nodes that stay in float, besides those that were asked for."""
-        given = tuple(self.request.changes.get("exclude_nodes", ()))
-        return {**self.request.changes, "exclude_nodes": (*given, *nodes)} if nodes else dict(self.request.changes)
+        changes = dict(self.request.changes)
+        for level in self.mending:
+            changes |= level.changes
+        given = tuple(changes.get("exclude_nodes", ()))
+        return {**changes, "exclude_nodes": (*given, *nodes)} if nodes else changes
 
     def nothing_helps(self) -> CheckFailed:
         limits = {"--max-drop": self.goal.max_drop, "--min-agreement": self.goal.min_agreement}
@@ -194,6 +230,13 @@ class _Search:
             hint="more samples, another precision (`-p w8a16`), or a limit that the target can hold in float",
             result=FailedMend(attempts=tuple(self.attempts)),
         )
+
+
+def _is_nearer(attempt: Attempt, best: Attempt) -> bool:
+    """Whether outputs are nearer to the original's; a metric of few samples moves by chance, so it decides second."""
+    if attempt.agreement is not None and best.agreement is not None:
+        return attempt.agreement > best.agreement
+    return attempt.drop is not None and (best.drop is None or attempt.drop < best.drop)
 
 
 def _may_stay(layer: LayerNoise) -> bool:

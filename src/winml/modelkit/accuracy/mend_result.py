@@ -29,6 +29,8 @@ class Attempt:
     bytes: int | None
     seconds: float
     reason: str | None = None
+    mending: tuple[str, ...] = ()
+    """What was changed so that it loses less, with all layers as they are."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -27,8 +27,8 @@ HEADINGS: Headings = {
     "Precision": (
         "--precision --calibration",
         "--no-quant --fallback-precision --activations --weights --per-channel --symmetric-activations "
-        "--symmetric-weights --reduce-range --rules --method --percentile --block-size --block-method "
-        "--block-compute --keep-io --op-types --exclude-op-types --nodes --exclude-nodes",
+        "--symmetric-weights --reduce-range --rules --method --percentile --bias-correction --smooth --block-size "
+        "--block-method --block-compute --keep-io --op-types --exclude-op-types --nodes --exclude-nodes",
     ),
     "Data": ("--data --samples", "--column --processor --length --output-name"),
     "Accuracy": (

@@ -138,8 +138,13 @@ class QuantizeSection:
     """7-bit weights, for x86 processors without VNNI whose 16-bit sums could saturate; null asks this one."""
     rules: Annotated[str, OneOf(("ort", "qnn"))] = "ort"
     """Whose conventions the QDQ pairs follow."""
-    calibration_method: Annotated[str, OneOf(("minmax", "entropy", "percentile"))] = "minmax"
+    calibration_method: Annotated[str, OneOf(("minmax", "entropy", "percentile", "mse", "best"))] = "minmax"
+    """How the ranges of activations are computed; `best` chooses for each tensor what loses least."""
     percentile: Annotated[float, Between(50.0, 100.0)] = 99.99
+    bias_correction: bool | None = key(omit=True)
+    """Whether the mean error of every product on calibration data goes into its bias, for `static`; null does not."""
+    smoothing: Annotated[float, Between(0.0, 1.0)] | None = key(omit=True)
+    """How much of the range of activations goes into the weights of products (0 to 1), for `static`; null is none."""
     op_types: Names | None = None
     """Only these operators; null means all that the mode can quantize."""
     exclude_op_types: Names = ()

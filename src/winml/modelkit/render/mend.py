@@ -22,6 +22,7 @@ def _number(value: float | None) -> str:
 def _row(attempt: Attempt) -> tuple[str, ...]:
     return (
         str(attempt.kept),
+        " + ".join(attempt.mending),
         _number(attempt.value),
         _number(attempt.drop),
         _number(attempt.agreement),
@@ -36,8 +37,8 @@ def mend_text(result: MendResult) -> str:
     limits = {"a drop of at most": result.max_drop, "an agreement of at least": result.min_agreement}
     limit = " and ".join(f"{words} {value!r}" for words, value in limits.items() if value is not None)
     name = next((attempt.metric for attempt in result.attempts if attempt.metric), None) or "metric"
-    head = ("in float", name, "drop", "agreement", "size", "limit")
-    names = ("layers in float", name, "drop", "least median cosine", "size", "limit")
+    head = ("in float", "changes", name, "drop", "agreement", "size", "limit")
+    names = ("layers in float", "changes", name, "drop", "least median cosine", "size", "limit")
     kept = ", ".join(result.kept[:_MOST_NODES]) + (" ..." if len(result.kept) > _MOST_NODES else "")
     return "\n".join(
         [

@@ -30,12 +30,17 @@ def _how(section: QuantizeSection) -> str:
         return f"{section.weight_type} weights in blocks of {section.block_size}{method}{compute}"
     channels = "per channel" if section.per_channel else "per tensor"
     activations = f"{section.activation_type} activations, " if section.activation_type else ""
-    return f"{section.mode}, {activations}{section.weight_type} weights {channels}"
+    more = ", biases corrected" if section.bias_correction else ""
+    more += "" if section.smoothing is None else f", smoothed by {section.smoothing:g}"
+    return f"{section.mode}, {activations}{section.weight_type} weights {channels}{more}"
 
 
 def _calibration(found: Calibration) -> str:
     where = "random inputs" if found.source == "random" else Path(found.source).name
-    return f"{found.samples} samples of {where} (seed {found.seed}), {found.method}, {found.tensors} tensors"
+    method: str = found.method
+    if found.methods:
+        method = f"{method} ({', '.join(f'{name} x{count}' for name, count in found.methods.items())})"
+    return f"{found.samples} samples of {where} (seed {found.seed}), {method}, {found.tensors} tensors"
 
 
 def _output(output: OutputFidelity) -> tuple[str, str, str]:

@@ -6,46 +6,23 @@ Histograms need the values: tensors are taken in groups that fit a budget, one p
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from types import MappingProxyType
 
 import numpy as np
-import numpy.typing as npt
-from onnx import helper
 
-from winml.modelkit.building.quantize import thresholds
+from winml.modelkit.building.quantize import least_loss, thresholds
+from winml.modelkit.building.quantize.passes import Passes, Progress, Samples, observers
 from winml.modelkit.building.quantize.runnable import Runnable
 from winml.modelkit.building.quantize.thresholds import NARROW, Collector, Range
 from winml.modelkit.core.config import QuantizeSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError
-from winml.modelkit.data.samples import Sample
-from winml.modelkit.graph.inputs import Arrays
-
-if TYPE_CHECKING:
-    from onnx import NodeProto
 
 GROUP_ELEMENTS = 64 * 2**20
 """Elements that one group of tensors may have together while histograms are made: 256 MiB of float32."""
-
-LEVEL = "all"
-"""How far the runtime may optimize while it calibrates; values that are observed are not fused away."""
-
-Progress = Callable[[int, int], None]
-
-
-class Samples(Protocol):
-    """Calibration data, as `data.dataset` gives it."""
-
-    @property
-    def source(self) -> str: ...
-
-    def __len__(self) -> int: ...
-
-    def __iter__(self) -> Iterator[Sample]: ...
 
 
 @dataclass(frozen=True)
@@ -56,12 +33,14 @@ class Calibration:
     endless: Mapping[str, str] = field(default_factory=dict)
     """Tensors whose values reach too far for a useful range, with what they reach."""
     runs: int = 0
+    methods: Mapping[str, str] = field(default_factory=dict)
+    """With `best`: the method that each tensor has its range from."""
 
     def extend(self, same: Mapping[str, str]) -> Calibration:
         """The calibration with the ranges of values that hold the same numbers as an observed one."""
         ranges = {name: self.ranges[source] for name, source in same.items() if source in self.ranges}
         endless = {name: self.endless[source] for name, source in same.items() if source in self.endless}
-        return Calibration({**self.ranges, **ranges}, {**self.endless, **endless}, self.runs)
+        return replace(self, ranges={**self.ranges, **ranges}, endless={**self.endless, **endless})
 
 
 USELESS = 1e30
@@ -75,21 +54,37 @@ def calibrate(
     samples: Samples,
     section: QuantizeSection,
     progress: Progress,
+    *,
+    types: Mapping[str, int] = MappingProxyType({}),
 ) -> Calibration:
-    """The ranges of `tensors` over all samples; `outputs` are those of the model, which must not be NaN."""
+    """The ranges of `tensors` over all samples; `outputs` are those of the model, which must not be NaN.
+
+    `types` are the element types of values; with `best`, what is computed from a tensor is judged where they are known.
+    """
     if not len(samples):
         raise DataError(f"`{samples.source}` has no samples", hint="calibration needs at least one")
-    passes = _Passes(runnable, outputs, samples, progress)
+    passes = Passes(runnable, outputs, samples, progress)
     if section.calibration_method == "minmax":
         return _calibration(_extents(passes, tensors), {}, passes.runs)
     collected = _collect(passes, tensors)
     reached = {name: Range(found.low, found.high) for name, found in collected.items()}
-    narrowed = {
-        name: _narrow(found, section).within(reached[name])
-        for name, found in collected.items()
-        if NARROW < max(-found.low, found.high) <= USELESS
-    }
-    return _calibration(reached, narrowed, passes.runs)
+    wide = {name: found for name, found in collected.items() if NARROW < max(-found.low, found.high) <= USELESS}
+    runs = passes.runs
+    if section.calibration_method != "best":
+        narrowed = {name: _narrow(found, section, section.calibration_method) for name, found in wide.items()}
+        return _calibration(reached, narrowed, runs)
+    rivals = {name: _rivals(found, section) for name, found in wide.items()}
+    methods = least_loss.choose(runnable, passes, rivals, section, types)
+    found = _calibration(reached, {name: rivals[name][method] for name, method in methods.items()}, runs)
+    return replace(found, methods=methods)
+
+
+def _rivals(collector: Collector, section: QuantizeSection) -> dict[str, Range]:
+    """The range of a tensor by every method; `entropy` seeks 8 bits."""
+    narrow = (section.activation_type or "").endswith("8")
+    methods = ("percentile", "entropy", "mse") if narrow else ("percentile", "mse")
+    whole = Range(collector.low, collector.high)
+    return {"minmax": whole} | {method: _narrow(collector, section, method) for method in methods}
 
 
 def _calibration(reached: Mapping[str, Range], narrowed: Mapping[str, Range], runs: int) -> Calibration:
@@ -107,59 +102,22 @@ def _calibration(reached: Mapping[str, Range], narrowed: Mapping[str, Range], ru
     return Calibration(ranges, endless, runs)
 
 
-def _narrow(collector: Collector, section: QuantizeSection) -> Range:
+def _narrow(collector: Collector, section: QuantizeSection, method: str) -> Range:
     histogram = collector.histogram()
-    if section.calibration_method == "entropy":
-        return thresholds.entropy(histogram)
-    return thresholds.percentile(histogram, section.percentile)
+    reached = Range(collector.low, collector.high)
+    if method == "entropy":
+        return thresholds.entropy(histogram).within(reached)
+    if method == "mse":
+        levels = least_loss.levels(section)
+        found = thresholds.least_error(histogram, levels=levels, symmetric=section.symmetric_activations)
+        return found.within(reached)
+    return thresholds.percentile(histogram, section.percentile).within(reached)
 
 
-class _Passes:
-    """Runs a model over all samples, each time looking at other values."""
-
-    def __init__(self, runnable: Runnable, outputs: Sequence[str], samples: Samples, progress: Progress) -> None:
-        self._runnable = runnable
-        self._outputs = outputs
-        self._samples = samples
-        self._progress = progress
-        self.runs = 0
-        """Runs of the last pass."""
-
-    def go(
-        self, names: Sequence[str], nodes: Sequence[NodeProto] = (), *, limit: int | None = None
-    ) -> Iterator[dict[str, npt.NDArray[Any]]]:
-        """The values of every run, or of the first `limit` runs."""
-        self.runs = 0
-        wanted = list(dict.fromkeys([*self._outputs, *names]))
-        with self._runnable.open(wanted, nodes=nodes, level=LEVEL) as session:
-            for number, inputs in itertools.islice(_feeds(self._samples), limit):
-                found = session.run(inputs)
-                self._check(found, number)
-                yield found
-                self.runs += 1
-                if limit is None:
-                    self._progress(number + 1, len(self._samples))
-
-    def _check(self, found: Mapping[str, Any], number: int) -> None:
-        for name in self._outputs:
-            value = found[name]
-            if isinstance(value, np.ndarray) and value.dtype.kind == "f" and np.isnan(value).any():
-                raise DataError(
-                    f"the model gives NaN in output `{name}` for sample {number + 1} of {self._samples.source}",
-                    hint="look at that sample with `winml perf --input-data`; ranges with NaN would break the model",
-                )
-
-
-def _feeds(samples: Samples) -> Iterator[tuple[int, Arrays]]:
-    for number, sample in enumerate(samples):
-        for inputs in (sample.inputs, *sample.more):
-            yield number, inputs
-
-
-def _extents(passes: _Passes, tensors: Sequence[str]) -> dict[str, Range]:
+def _extents(passes: Passes, tensors: Sequence[str]) -> dict[str, Range]:
     """The lowest and highest value of every tensor."""
-    lows, lowest = _observers("ReduceMin", tensors)
-    highs, highest = _observers("ReduceMax", tensors)
+    lows, lowest = observers("ReduceMin", tensors)
+    highs, highest = observers("ReduceMax", tensors)
     reached = np.array([[np.inf] * len(tensors), [-np.inf] * len(tensors)])
     for found in passes.go([*lowest, *highest], [*lows, *highs]):
         np.minimum(reached[0], [found[name] for name in lowest], out=reached[0])
@@ -167,17 +125,7 @@ def _extents(passes: _Passes, tensors: Sequence[str]) -> dict[str, Range]:
     return {name: Range(float(low), float(high)) for name, low, high in zip(tensors, *reached, strict=True)}
 
 
-def _observers(op: str, tensors: Sequence[str]) -> tuple[list[NodeProto], list[str]]:
-    """Nodes that make one number of each tensor, and what these are called."""
-    names = [f"winml.{op}.{number}" for number in range(len(tensors))]
-    nodes = [helper.make_node(op, [tensor], [name]) for tensor, name in zip(tensors, names, strict=True)]
-    if op != "Size":
-        for node in nodes:
-            node.attribute.append(helper.make_attribute("keepdims", 0))
-    return nodes, names
-
-
-def _collect(passes: _Passes, tensors: Sequence[str]) -> dict[str, Collector]:
+def _collect(passes: Passes, tensors: Sequence[str]) -> dict[str, Collector]:
     """The histogram of every tensor."""
     collectors = {name: Collector() for name in tensors}
     for group in _groups(_sizes(passes, tensors)):
@@ -187,9 +135,9 @@ def _collect(passes: _Passes, tensors: Sequence[str]) -> dict[str, Collector]:
     return collectors
 
 
-def _sizes(passes: _Passes, tensors: Sequence[str]) -> dict[str, int]:
+def _sizes(passes: Passes, tensors: Sequence[str]) -> dict[str, int]:
     """The elements of every tensor in the first run."""
-    nodes, names = _observers("Size", tensors)
+    nodes, names = observers("Size", tensors)
     found = next(passes.go(names, nodes, limit=1))
     return {tensor: int(found[name]) for tensor, name in zip(tensors, names, strict=True)}
 

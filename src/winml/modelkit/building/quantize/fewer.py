@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from winml.modelkit.building.quantize.result import Fidelity
-from winml.modelkit.building.quantize.select import NodeSelection
 from winml.modelkit.core.config import QuantizeSection
+
+if TYPE_CHECKING:
+    from winml.modelkit.building.quantize.result import Fidelity
+    from winml.modelkit.building.quantize.select import NodeSelection
 
 POOR_COSINE = 0.99
 """Below this the agreement of a model with its original is poor."""

@@ -26,12 +26,12 @@ def finish(model: ModelProto, producer: tuple[str, str]) -> None:
     del model.metadata_props[:]
     model.metadata_props.extend(kept)
     model.producer_name, model.producer_version = producer
-    _sort(model)
+    sort_nodes(model)
     drop_unused_initializers(model)
     rename_generated(model)
 
 
-def _sort(model: ModelProto) -> None:
+def sort_nodes(model: ModelProto) -> None:
     """Put every node behind what it reads; the library's own sort does not look into the bodies of If and Loop."""
     graph = model.graph
     waiting = [NodeProto.FromString(node.SerializeToString()) for node in graph.node]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from winml.modelkit.building.quantize.mending import ALPHA
 from winml.modelkit.core import values
 from winml.modelkit.core.config import QuantizeSection
 from winml.modelkit.core.errors import RequestError
@@ -97,7 +98,15 @@ def _within(per_channel: bool) -> tuple[Knob, ...]:
             (
                 Level("percentile", {"quantize.calibration_method": "percentile"}),
                 Level("entropy", {"quantize.calibration_method": "entropy"}),
+                Level("mse", {"quantize.calibration_method": "mse"}),
+                Level("best", {"quantize.calibration_method": "best"}),
             ),
+            when=static,
+        ),
+        Knob("quantize.bias_correction", (Level("on", {"quantize.bias_correction": True}),), when=static),
+        Knob(
+            "quantize.smoothing",
+            (Level(str(ALPHA), {"quantize.smoothing": ALPHA}, ops=("MatMul",)),),
             when=static,
         ),
         Knob(

@@ -15,7 +15,7 @@ from winml.modelkit.core.values import AtLeast, key
 from winml.modelkit.store.stage_cache import CacheAnswer
 
 Mode = Literal["fp16", "dynamic", "static", "weight_only"]
-CalibrationMethod = Literal["minmax", "entropy", "percentile"]
+CalibrationMethod = Literal["minmax", "entropy", "percentile", "mse", "best"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +62,8 @@ class Calibration:
     seed: int
     method: CalibrationMethod
     tensors: int
+    methods: Mapping[str, int] | None = key(omit=True)
+    """With `best`: how many tensors have their range by each method."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,22 @@ class Sizes:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Adjustment:
+    """What was changed in a model so that it loses less."""
+
+    name: Literal["bias_correction", "smoothing"]
+    layers: int
+    """Products that were adjusted."""
+    left: Mapping[str, int]
+    """Products that were not, by reason."""
+    added_nodes: int = 0
+    """Nodes that the model has for it in addition."""
+    without_db: float | None = None
+    """Signal to noise of the output that agrees least, without it; null where that was not measured."""
+    with_db: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class QuantizeOutcome:
     """The outcome of quantizing a model."""
 
@@ -128,6 +146,8 @@ class QuantizeOutcome:
     fidelity: Fidelity
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
+    adjustments: tuple[Adjustment, ...] = ()
+    """What was done besides choosing ranges."""
 
 
 @dataclass(frozen=True, kw_only=True)

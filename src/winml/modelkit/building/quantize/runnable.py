@@ -10,7 +10,7 @@ from onnx import ModelProto, ValueInfoProto, helper
 
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
-from winml.modelkit.graph import files
+from winml.modelkit.graph import files, walk
 from winml.modelkit.graph.tensors import byte_count, is_external
 from winml.modelkit.session.session import WinMLSession
 
@@ -78,6 +78,9 @@ class Runnable:
         variant = ModelProto()
         variant.CopyFrom(self._structure)
         variant.graph.node.extend(nodes)
+        known = {walk.domain_of(entry.domain) for entry in variant.opset_import}
+        for domain in sorted({walk.domain_of(node.domain) for node in nodes} - known):
+            variant.opset_import.add(domain=domain, version=1)
         declared = {value.name: value for value in self._structure.graph.output}
         del variant.graph.output[:]
         # The runtime finds out the type of an output that is declared without one.

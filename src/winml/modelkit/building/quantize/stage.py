@@ -6,6 +6,7 @@ import itertools
 import re
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -15,12 +16,26 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from onnx import ModelProto
 
 from winml.modelkit.building.events import Calibrating, LeavingNodes, QuantizedOutputs, WritingModel
-from winml.modelkit.building.quantize import device_forms, fewer, fidelity, folding, scales, static, weight_range
-from winml.modelkit.building.quantize.calibrate import Progress, calibrate
+from winml.modelkit.building.quantize import (
+    adjusting,
+    bias_correction,
+    device_forms,
+    fewer,
+    fidelity,
+    folding,
+    scales,
+    smoothing,
+    static,
+    weight_range,
+)
+from winml.modelkit.building.quantize.calibrate import Calibration as Ranges
+from winml.modelkit.building.quantize.calibrate import calibrate
 from winml.modelkit.building.quantize.finish import finish, producer_of
 from winml.modelkit.building.quantize.partial import as_many_as_work
+from winml.modelkit.building.quantize.passes import Passes, Progress
 from winml.modelkit.building.quantize.prepare import Prepared, load, prepare
 from winml.modelkit.building.quantize.result import (
+    Adjustment,
     Calibration,
     Fidelity,
     Granularity,
@@ -33,7 +48,7 @@ from winml.modelkit.building.quantize.result import (
 )
 from winml.modelkit.building.quantize.runnable import Runnable
 from winml.modelkit.building.quantize.select import NodeSelection, inputs_by_node, operators, summarize
-from winml.modelkit.building.quantize.types import Values, ask_types, note_types
+from winml.modelkit.building.quantize.types import Values, ask_types, forget_types, note_types
 from winml.modelkit.core.config import RANDOM, DataSection, QuantizeSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import Interrupted, ModelkitError, RequestError, RunFailedError
@@ -111,12 +126,16 @@ class _Outcome:
     calibration: Calibration | None = None
     granularity: Granularity | None = None
     """None where weights have no scales, or are not quantized."""
+    adjustments: tuple[Adjustment, ...] = ()
     failure: str | None = None
     """Why not all of the nodes that can be quantized are."""
 
     @property
     def changed(self) -> bool:
         return bool(self.nodes.quantized)
+
+
+_Quantized = tuple[ModelProto, NodeSelection, tuple[Adjustment, ...]]
 
 
 class _QuantizePlan:
@@ -131,12 +150,12 @@ class _QuantizePlan:
         selection: NodeSelection,
         notes: tuple[str, ...],
         section: QuantizeSection,
-        quantize: Callable[[ModelProto, NodeSelection, QuantizeSection], tuple[ModelProto, NodeSelection]],
+        quantize: Callable[[ModelProto, NodeSelection, QuantizeSection], _Quantized],
         calibration: Calibration | None = None,
     ) -> None:
         self._model: ModelProto | None = prepared.model
         self._runnable, self._values, self._quantize = runnable, values, quantize
-        self._notes, self._calibration, self._section = notes, calibration, section
+        self._notes, self._calibration, self.section = notes, calibration, section
         self._producer = producer_of(prepared.model)
         self.one_scale = prepared.one_scale
         self.selection = selection
@@ -146,12 +165,13 @@ class _QuantizePlan:
 
     def outcome(self, selection: NodeSelection, section: QuantizeSection | None = None) -> _Outcome:
         """The model with the nodes of a selection quantized, by another section where one is given."""
+        adjustments: tuple[Adjustment, ...] = ()
         model, done = self._fresh(), selection
         if selection.chosen:
-            model, done = self._quantize(model, selection, section or self._section)
+            model, done, adjustments = self._quantize(model, selection, section or self.section)
         finish(model, self._producer)
         nodes = summarize(self.operators, done)
-        return _Outcome(model, done, self.inputs, self._notes, nodes, self._calibration)
+        return _Outcome(model, done, self.inputs, self._notes, nodes, self._calibration, adjustments=adjustments)
 
     def write_some(self, nodes: Collection[str], path: Path) -> NodeSelection:
         """Write the model with these of its nodes alone quantized; returns which of them are.
@@ -166,7 +186,8 @@ class _QuantizePlan:
         others = self.selection.chosen.difference(nodes)
         selection = self.selection.without(dict.fromkeys(others, "not in this variant"))
         if selection.chosen:
-            model, selection = self._quantize(model, selection, self._section)
+            # Corrections are for a model as a whole.
+            model, selection, _ = self._quantize(model, selection, replace(self.section, bias_correction=None))
         finish(model, self._producer)
         path.write_bytes(model.SerializeToString())
         return selection
@@ -239,12 +260,14 @@ def run(args: dict[str, Any], context: Context) -> QuantizeReport:
                     asked=replace(job.asked, per_channel=False),
                 )
             outcome, written, compared = _finish(job, plan, context)
+            outcome = _measure_correction(job, plan, outcome)
         except ModelkitError as error:
             raise _about(error, job) from error
     limited = plan.one_scale if asked.per_channel is None and outcome.changed else None
     if limited is not None:
         outcome = replace(outcome, granularity=Granularity("tensor", limited))
     before = (path, *files.external_files(path))
+    adjustments = outcome.adjustments if outcome.changed else ()
     return QuantizeReport(
         reduce_range=section.reduce_range,
         per_channel=section.per_channel if outcome.granularity is None else outcome.granularity.per_channel,
@@ -256,11 +279,12 @@ def run(args: dict[str, Any], context: Context) -> QuantizeReport:
             calibration=outcome.calibration,
             size=Sizes(before_bytes=_size(before), after_bytes=_size(written)),
             fidelity=compared,
-            notes=(*range_notes, *outcome.notes) if outcome.changed else (),
+            notes=(*range_notes, *outcome.notes, *map(adjusting.note, adjustments)) if outcome.changed else (),
             warnings=(
                 *(() if limited is None else (f"weights have one scale per tensor: {limited}",)),
                 *_warnings(outcome, compared, saturation.saturates()),
             ),
+            adjustments=adjustments,
         ),
     )
 
@@ -393,7 +417,7 @@ def _candidate(
 def _attempt(job: _Job, plan: _QuantizePlan, selection: NodeSelection, feeds: Sequence[Arrays]) -> str | None:
     """Why a selection cannot be quantized."""
     try:
-        outcome = plan.outcome(selection)
+        outcome = plan.outcome(selection, replace(plan.section, bias_correction=None))
     except RunFailedError as error:
         return error.message
     files.save(outcome.model, job.output, overwrite=True, source=job.path)
@@ -474,7 +498,7 @@ def _without_data(job: _Job, mode: WithoutData) -> _QuantizePlan:
         selection=mode.choose(prepared.model, job.section, values.types),
         notes=prepared.notes,
         section=job.section,
-        quantize=lambda model, chosen, section: mode.quantize(model, section, chosen, job.path),
+        quantize=lambda model, chosen, section: (*mode.quantize(model, section, chosen, job.path), ()),
     )
 
 
@@ -517,12 +541,24 @@ def _static(job: _Job) -> _QuantizePlan:
             selection=chosen,
             notes=prepared.notes,
             section=section,
-            quantize=lambda model, few, _: (model, few),
+            quantize=lambda model, few, _: (model, few, ()),
         )
     dataset = open_dataset(data, values.inputs, model_folder=job.model_folder, labels=False)
-    wanted = static.to_calibrate(prepared.model, chosen, values.types)
     outputs = [value.name for value in prepared.model.graph.output]
-    calibration = calibrate(runnable, wanted.tensors, outputs, dataset, section, job.progress).extend(wanted.same)
+    smoothed: tuple[Adjustment, ...] = ()
+    if section.smoothing is not None:
+        passes = Passes(runnable, outputs, dataset, job.progress)
+        found = smoothing.smooth(prepared.model, chosen, passes, section.smoothing)
+        smoothed = (found.adjustment,)
+        forget_types(prepared.model)
+        (job.work / "smoothed").mkdir()
+        runnable = Runnable(prepared.model, job.work / "smoothed")
+        values = ask_types(prepared.model, runnable)
+        chosen = static.choose(prepared.model, section).without(found.added)
+    wanted = static.to_calibrate(prepared.model, chosen, values.types)
+    calibration = calibrate(
+        runnable, wanted.tensors, outputs, dataset, section, job.progress, types=values.types
+    ).extend(wanted.same)
     facts = Calibration(
         source=dataset.source,
         digest=dataset.digest,
@@ -531,7 +567,19 @@ def _static(job: _Job) -> _QuantizePlan:
         seed=data.seed,
         method=cast("CalibrationMethod", section.calibration_method),
         tensors=len(calibration.ranges),
+        methods=_count_methods(calibration) if section.calibration_method == "best" else None,
     )
+
+    def quantize(model: ModelProto, few: NodeSelection, way: QuantizeSection) -> _Quantized:
+        def once(fresh: ModelProto) -> tuple[ModelProto, NodeSelection]:
+            return static.quantize(replace(prepared, model=fresh), way, few, calibration, values.types)
+
+        if not way.bias_correction:
+            return *once(model), smoothed
+        tools = bias_correction.Tools(runnable, outputs, dataset, job.progress, job.work)
+        result, done, adjustment = _correct(tools, values.types, model, once)
+        return result, done, (*smoothed, adjustment)
+
     return _QuantizePlan(
         prepared,
         runnable,
@@ -539,11 +587,55 @@ def _static(job: _Job) -> _QuantizePlan:
         selection=chosen.without(static.without_range(prepared.model, calibration.endless)),
         notes=(*prepared.notes, *dataset.notes),
         section=section,
-        quantize=lambda model, few, way: static.quantize(
-            replace(prepared, model=model), way, few, calibration, values.types
-        ),
+        quantize=quantize,
         calibration=facts,
     )
+
+
+def _count_methods(found: Ranges) -> dict[str, int]:
+    """How many tensors have their range by each method; those without a choice have all they reach."""
+    counts = Counter(found.methods.get(name, "minmax") for name in found.ranges)
+    return {name: counts[name] for name in sorted(counts)}
+
+
+def _correct(
+    tools: bias_correction.Tools,
+    types: Mapping[str, int],
+    model: ModelProto,
+    once: Callable[[ModelProto], tuple[ModelProto, NodeSelection]],
+) -> tuple[ModelProto, NodeSelection, Adjustment]:
+    """The model quantized again, with biases that take back what the first time shifted."""
+    first, done = once(model)
+
+    def corrected(errors: bias_correction.Errors) -> tuple[int, ModelProto, NodeSelection]:
+        fresh = tools.runnable.load()
+        layers = bias_correction.apply(fresh, done, errors)
+        note_types(fresh, types)
+        return layers, *once(fresh)
+
+    found = bias_correction.measure(tools.runnable.load(), first, done, tools, lambda errors: corrected(errors)[1])
+    layers, result, selection = corrected(found.by_layer)
+    return result, selection, Adjustment(name="bias_correction", layers=layers, left=found.left)
+
+
+def _measure_correction(job: _Job, plan: _QuantizePlan, outcome: _Outcome) -> _Outcome:
+    """The outcome with what bias correction did to the outputs, where they are compared."""
+    corrected = [found for found in outcome.adjustments if found.name == "bias_correction" and found.layers]
+    if not corrected or not outcome.changed or not job.compare or job.crash is not None:
+        return outcome
+    section = replace(plan.section, bias_correction=None)
+    if outcome.granularity is not None:
+        section = replace(section, per_channel=outcome.granularity.per_channel)
+    other = job.work / "without.onnx"
+    files.save(plan.outcome(outcome.selection, section).model, other, overwrite=True, source=job.path)
+    without = _compare(replace(job, output=other), outcome, fidelity.SAMPLES_TO_CHOOSE)
+    measured = replace(
+        corrected[0],
+        without_db=adjusting.least_db(without),
+        with_db=adjusting.least_db(_compare(job, outcome, fidelity.SAMPLES_TO_CHOOSE)),
+    )
+    kept = tuple(measured if found is corrected[0] else found for found in outcome.adjustments)
+    return replace(outcome, adjustments=kept)
 
 
 def _compare(job: _Job, outcome: _Outcome, samples: int = fidelity.SAMPLES) -> Fidelity:

@@ -1,4 +1,4 @@
-"""From the histogram of a tensor to the range that is quantized: percentile and entropy."""
+"""From the histogram of a tensor to the range that is quantized: percentile, entropy and least squared error."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ LEVELS = 128
 KEPT = 0.99
 """Share of the values that entropy keeps at least. Values that repeat (a flat background) make spikes in a histogram,
 which wide steps blur and narrow ranges do not, so that the search would cut off most of the rest."""
+
+NARROWEST = 1 / 64
+"""Share of the whole range that the search for the least squared error goes down to on each side."""
 
 _CANDIDATES = 128
 _TINY = 1e-10
@@ -121,6 +124,42 @@ def entropy(histogram: Histogram) -> Range:
     best = min((*range(fewest, bins, step), bins), key=_divergence_of(counts))
     limit = best * histogram.width
     return Range(-limit, limit).within(histogram.range)
+
+
+def least_error(histogram: Histogram, *, levels: int, symmetric: bool) -> Range:
+    """The range with the least mean squared error: rounding to `levels` steps inside it, and what is cut off outside.
+
+    Both sides are sought at once, so that a range may be cut on one side only. Zero is exact in every range, so the
+    bin that has it counts for no more than its neighbours.
+    """
+    low, high = min(histogram.range.low, 0.0), max(histogram.range.high, 0.0)
+    if symmetric:
+        low, high = -max(-low, high), max(-low, high)
+    centres = histogram.range.low + (np.arange(len(histogram.counts)) + 0.5) * histogram.width
+    shares = np.geomspace(1.0, NARROWEST, _CANDIDATES)
+    lows, highs = low * shares, high * shares
+    below, above = _cut_off(-centres, histogram.counts, -lows), _cut_off(centres, histogram.counts, highs)
+    if symmetric:
+        noise = ((highs - lows) / (levels - 1)) ** 2 / 12 * _rounded(histogram, centres) + below + above
+        best = int(np.argmin(noise))
+        return Range(float(lows[best]), float(highs[best]))
+    steps = (highs[None, :] - lows[:, None]) / (levels - 1)
+    noise = steps**2 / 12 * _rounded(histogram, centres) + below[:, None] + above[None, :]
+    first, second = np.unravel_index(int(np.argmin(noise)), noise.shape)
+    return Range(float(lows[first]), float(highs[second]))
+
+
+def _cut_off(values: npt.NDArray[np.floating], counts: Counts, limits: npt.NDArray[np.floating]) -> Any:
+    """The squared error of values that are cut off at each limit."""
+    return np.array([(np.maximum(values - limit, 0.0) ** 2 * counts).sum() for limit in limits])
+
+
+def _rounded(histogram: Histogram, centres: npt.NDArray[np.floating]) -> float:
+    """How many values are rounded at all."""
+    counts = histogram.counts
+    zero = int(np.argmin(np.abs(centres)))
+    beside = max((int(counts[i]) for i in (zero - 1, zero + 1) if 0 <= i < len(counts)), default=0)
+    return float(counts.sum() - counts[zero] + min(int(counts[zero]), beside))
 
 
 def _fold(histogram: Histogram) -> Counts:

@@ -50,3 +50,11 @@ def note_types(model: ModelProto, types: Mapping[str, int]) -> None:
             model.graph.value_info.append(helper.make_tensor_value_info(name, found, None))
     # Without this entry the quantizers infer types again, through a file and without the runtime's own operators.
     model.metadata_props.add(key=INFERRED, value="onnxruntime.quant")
+
+
+def forget_types(model: ModelProto) -> None:
+    """Take out what `note_types` wrote, of a model whose values have changed."""
+    del model.graph.value_info[:]
+    kept = [entry for entry in model.metadata_props if entry.key != INFERRED]
+    del model.metadata_props[:]
+    model.metadata_props.extend(kept)

@@ -34,6 +34,8 @@ _FIELDS = {
     "rules": "rules",
     "method": "calibration_method",
     "percentile": "percentile",
+    "bias_correction": "bias_correction",
+    "smooth": "smoothing",
     "block_size": "block_size",
     "block_method": "block_method",
     "block_compute": "block_compute",
@@ -96,9 +98,24 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
     help="7-bit weights, where 16-bit sums could saturate (default: where they do on this processor).",
 )
 @click.option("--rules", type=click.Choice(["ort", "qnn"]), help="Whose conventions the QDQ pairs follow.")
-@click.option("--method", type=click.Choice(["minmax", "entropy", "percentile"]), help="How ranges are computed.")
+@click.option(
+    "--method",
+    type=click.Choice(["minmax", "entropy", "percentile", "mse", "best"]),
+    help="How ranges are computed; `best` chooses for each tensor what loses least.",
+)
 @click.option(
     "--percentile", type=click.FloatRange(50, 100), metavar="PCT", help="Percentage of values kept (default 99.99)."
+)
+@click.option(
+    "--bias-correction/--no-bias-correction",
+    default=None,
+    help="Put the mean error of every product on the calibration data into its bias.",
+)
+@click.option(
+    "--smooth",
+    type=click.FloatRange(0, 1),
+    metavar="ALPHA",
+    help="Move this share of the ranges of activations into weights (SmoothQuant); 0.5 is usual.",
 )
 @click.option("--op-types", multiple=True, metavar="OP", help="Only this operator; may be repeated.")
 @click.option("--exclude-op-types", multiple=True, metavar="OP", help="Exclude this operator; may be repeated.")
@@ -114,12 +131,17 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
     "--block-compute", type=click.Choice(["float32", "int8"]), help="What activations are multiplied in (int4)."
 )
 @click.option("--keep-io/--float16-io", "keep_io", default=None, help="With fp16: types of inputs and outputs.")
-@click.option("--max-drop", type=float, metavar="X", help="Keep layers in float until the metric drops by at most X.")
+@click.option(
+    "--max-drop",
+    type=float,
+    metavar="X",
+    help="Change what loses accuracy, then keep layers in float, until the metric drops by at most X.",
+)
 @click.option(
     "--min-agreement",
     type=click.FloatRange(-1, 1),
     metavar="X",
-    help="Keep layers in float until the median cosine of every output to the original's is at least X.",
+    help="The same until the median cosine of every output to the original's is at least X.",
 )
 @click.option(
     "--sensitivity", is_flag=True, help="Write no model: measure what quantizing each layer alone does to the outputs."
