@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from onnx import ModelProto
 
 from winml.modelkit.building.events import Calibrating, LeavingNodes, QuantizedOutputs, WritingModel
-from winml.modelkit.building.quantize import device_forms, fewer, fidelity, folding, scales, static, weight_range
+from winml.modelkit.building.quantize import device_forms, fewer, fidelity, folding, scales, static, weight_range, wide
 from winml.modelkit.building.quantize.calibrate import Progress, calibrate
 from winml.modelkit.building.quantize.finish import finish, producer_of
 from winml.modelkit.building.quantize.partial import as_many_as_work
@@ -488,6 +488,7 @@ def _prepare_static(path: Path, section: QuantizeSection, asked: QuantizeSection
         contrib_from=needs.contrib_from,
         one_scale_from=needs.one_scale_from,
     )
+    wide.check_names(prepared.model, section)
     folded = folding.fold(prepared.model, section)
     return replace(prepared, notes=(*prepared.notes, *folded, *device_forms.rewrite(prepared.model, section.rules)))
 
