@@ -17,10 +17,11 @@ class DebugStep(Event):
 
 @dataclass(frozen=True)
 class MendAttempt(Event):
-    """An attempt begins, with some layers in float."""
+    """An attempt begins, with some layers in float, or with 16-bit activations."""
 
     number: int
     kept: int
+    raised: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from winml.modelkit.building.quantize.result import QuantizeResult
@@ -19,6 +20,10 @@ class Attempt:
     """Layers in float."""
     nodes: tuple[str, ...]
     """Their nodes in the model before."""
+    raised: int = 0
+    """Layers with 16-bit activations."""
+    wide_nodes: tuple[str, ...] = ()
+    """Their nodes."""
     answer: Literal["within", "exceeded", "inconclusive", "failed"]
     metric: str | None
     value: float | None
@@ -27,6 +32,8 @@ class Attempt:
     agreement: float | None
     """The least median cosine of an output to the one before."""
     bytes: int | None
+    placed: Mapping[str, int] | None = None
+    """Nodes by EP; null where it was not run."""
     seconds: float
     reason: str | None = None
     mending: tuple[str, ...] = ()
@@ -46,7 +53,11 @@ class MendResult(CommandResult):
     layers: Count | None
     """Layers that lose something; null where the first attempt held the limit and none was asked."""
     kept: tuple[str, ...]
-    """Nodes that do."""
+    """Nodes that stay in float."""
+    raised: tuple[str, ...] = ()
+    """Nodes with 16-bit activations."""
+    summary: tuple[str, ...] = ()
+    """What was found and what it came to, in sentences."""
     attempts: tuple[Attempt, ...]
     quantized: QuantizeResult
     evaluation: EvalResult

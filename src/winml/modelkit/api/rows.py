@@ -164,6 +164,7 @@ def _mend(result: MendResult) -> Iterable[Row]:
     for attempt in result.attempts:
         yield {
             "layers_in_float": attempt.kept,
+            "layers_with_16_bits": attempt.raised,
             "answer": attempt.answer,
             "metric": attempt.metric,
             "value": attempt.value,

@@ -125,6 +125,7 @@ def _request(model: str, given: dict[str, Any]) -> AutoconfigRequest:
             ["winml", "autoconfig", *collect_options("resume", "overwrite", "budget", "as_json"), "--resume"]
         ),
         space=given["space"],
+        sensitivity=given["mixed"],
         preset=given["preset"],
         only=tuple(word.strip() for word in (given["only"] or "").split(",") if word.strip()),
         reuse=given["reuse"],

@@ -22,13 +22,16 @@ Headings = dict[str, tuple[str, str]]
 HEADINGS: Headings = {
     "Model": ("--model --models --sample --config --recipe --task", "--revision --priority"),
     "Target": ("--target --targets --all", "--ep --device --ep-options --trust-options --threads --strict-ep"),
-    "Search": ("--objective --budget --stop-at --preset", "--only --max-discards --space --reuse --knowledge"),
+    "Search": (
+        "--objective --budget --stop-at --preset",
+        "--only --max-discards --space --mixed --reuse --knowledge",
+    ),
     "Goal": ("--goal", ""),
     "Precision": (
         "--precision --calibration",
         "--no-quant --fallback-precision --activations --weights --per-channel --symmetric-activations "
         "--symmetric-weights --reduce-range --rules --method --percentile --bias-correction --smooth --block-size "
-        "--block-method --block-compute --keep-io --op-types --exclude-op-types --nodes --exclude-nodes",
+        "--block-method --block-compute --keep-io --op-types --exclude-op-types --nodes --exclude-nodes --wide-nodes",
     ),
     "Data": ("--data --samples", "--column --processor --length --output-name"),
     "Accuracy": (

@@ -214,7 +214,7 @@ class DebugProgress(LineProgress):
 
         if isinstance(event, MendAttempt):
             layers = f"{event.kept} layers" if event.kept != 1 else "1 layer"
-            self.begin(f"attempt {event.number}: {layers} in float")
+            self.begin(f"attempt {event.number}: {layers} {'with 16 bits' if event.raised else 'in float'}")
         elif isinstance(event, SensitivityStep):
             if event.done == 0:
                 self.begin(event.label, total=event.total)

@@ -150,6 +150,8 @@ class QuantizeSection:
     exclude_op_types: Names = ()
     nodes: Names | None = None
     exclude_nodes: Names = ()
+    wide_nodes: Names | None = key(omit=True)
+    """Nodes with 16-bit activations among others with 8 bits, for `static` by `qnn` rules."""
     block_size: Annotated[int, AtLeast(16), AtMost(1024)] | None = None
     """Weights that share a scale, for `weight_only`."""
     block_method: Annotated[str, OneOf(("rtn", "hqq", "k_quant"))] | None = key(omit=True)

@@ -21,6 +21,7 @@ def _number(value: float | None) -> str:
 
 def _row(attempt: Attempt) -> tuple[str, ...]:
     return (
+        str(attempt.raised),
         str(attempt.kept),
         " + ".join(attempt.mending),
         _number(attempt.value),
@@ -31,19 +32,24 @@ def _row(attempt: Attempt) -> tuple[str, ...]:
     )
 
 
+def _list(nodes: tuple[str, ...]) -> str:
+    return ", ".join(nodes[:_MOST_NODES]) + (" ..." if len(nodes) > _MOST_NODES else "")
+
+
 def mend_text(result: MendResult) -> str:
     """Every attempt, and the layers that stay in float."""
     quantized = result.quantized
     limits = {"a drop of at most": result.max_drop, "an agreement of at least": result.min_agreement}
     limit = " and ".join(f"{words} {value!r}" for words, value in limits.items() if value is not None)
     name = next((attempt.metric for attempt in result.attempts if attempt.metric), None) or "metric"
-    head = ("in float", "changes", name, "drop", "agreement", "size", "limit")
-    names = ("layers in float", "changes", name, "drop", "least median cosine", "size", "limit")
-    kept = ", ".join(result.kept[:_MOST_NODES]) + (" ..." if len(result.kept) > _MOST_NODES else "")
+    head = ("16 bits", "in float", "changes", name, "drop", "agreement", "size", "limit")
+    names = ("layers with 16 bits", "layers in float", "changes", name, "drop", "least median cosine", "size", "limit")
     return "\n".join(
         [
             f"{result.model} -> {result.output} for {quantized.target} · {quantized.precision} within {limit}",
             table([head, *map(_row, result.attempts)], indent="  ", head=True, names=names),
-            *([f"stay in float: {kept}"] if kept else []),
+            *([f"16-bit activations: {_list(result.raised)}"] if result.raised else []),
+            *([f"stay in float: {_list(result.kept)}"] if result.kept else []),
+            *result.summary,
         ]
     )

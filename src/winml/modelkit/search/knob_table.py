@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from winml.modelkit.accuracy.sensitivity_result import SensitivityResult
 from winml.modelkit.building.compile import knobs as compile_knobs
 from winml.modelkit.building.optimize import knobs as optimize_knobs
 from winml.modelkit.building.optimize import table as passes
@@ -34,6 +35,7 @@ from winml.modelkit.search.insight import (
     operator_notes,
     pass_effect_notes,
 )
+from winml.modelkit.search.mixed import add_levels
 from winml.modelkit.search.space import HYPOTHESIS, ConfigJSON, Option, Space, restrict
 from winml.modelkit.search.trial import Note
 from winml.modelkit.session import knobs as session_knobs
@@ -64,9 +66,12 @@ def knobs(targets: tuple[Target, ...]) -> tuple[Knob, ...]:
     return tuple(found)
 
 
-def make_space(base: ConfigJSON, targets: tuple[Target, ...], file: str | None) -> Space:
-    """The space of all knobs, or of those in a space file."""
-    return _restrict_by(file, Space(knobs(targets), base))
+def make_space(
+    base: ConfigJSON, targets: tuple[Target, ...], file: str | None, sensitivity: SensitivityResult | None = None
+) -> Space:
+    """The space of all knobs, or of those in a space file; a sensitivity adds levels of mixed precision."""
+    found = knobs(targets)
+    return _restrict_by(file, Space(found if sensitivity is None else add_levels(found, sensitivity), base))
 
 
 def make_decoder_space(base: ConfigJSON, target: Target, file: str | None, *, fused: bool) -> Space:

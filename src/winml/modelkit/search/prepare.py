@@ -60,6 +60,7 @@ from winml.modelkit.search.knob_table import (
     make_preset_space,
     make_space,
 )
+from winml.modelkit.search.mixed import read_sensitivity
 from winml.modelkit.search.records import GateLimits, Identity
 from winml.modelkit.search.space import ConfigJSON, Space
 from winml.modelkit.search.strategy import SearchLimits
@@ -104,6 +105,8 @@ class AutoconfigRequest:
     again: str | None = None
     """The command that resumes the search, without its budget; None for a call from Python."""
     space: str | None = None
+    sensitivity: str | None = None
+    """A result of `winml quantize --sensitivity`, from which levels of mixed precision are made."""
     preset: str | None = None
     only: tuple[str, ...] = ()
     reuse: str | None = None
@@ -172,6 +175,8 @@ def check_request(request: AutoconfigRequest) -> None:
         raise RequestError("`--only` selects hypotheses of a preset", hint="choose one with `--preset`")
     if request.preset is not None and request.space is not None:
         raise RequestError("`--preset` cannot be combined with `--space`")
+    if request.preset is not None and request.sensitivity is not None:
+        raise RequestError("`--preset` cannot be combined with `--mixed`")
     if request.resume and request.overwrite:
         raise RequestError("`--resume` cannot be combined with `--overwrite`")
     for folder in (request.knowledge, request.reuse):
@@ -280,6 +285,7 @@ def _refuse_of_text(request: AutoconfigRequest, *, targets: int) -> None:
     given = {
         "--calibration": request.calibration is not None,
         "--preset": request.preset is not None,
+        "--mixed": request.sensitivity is not None,
         "--input-data": inputs.npz is not None,
         "--dim` and `--shape": bool(inputs.dims),
         "--int-range": bool(inputs.int_ranges),
@@ -350,7 +356,8 @@ def prepare(request: AutoconfigRequest, on_event: OnEvent) -> Preparation:
             whole = make_decoder_space(base, resolved[0].target, request.space, fused=fused)
             effects = _try_passes(whole, model, worker, on_event)
         elif preset is None:
-            whole = make_space(base, tuple(r.target for r in resolved), request.space)
+            found = None if request.sensitivity is None else read_sensitivity(request.sensitivity)
+            whole = make_space(base, tuple(r.target for r in resolved), request.space, found)
             effects = _try_passes(whole, model, worker, on_event)
         else:
             whole, effects = make_preset_space(base, preset, request.only), {}

@@ -40,8 +40,8 @@ MEANINGFUL: dict[str, tuple[str, ...]] = {
     "fp16": ("keep_io_types", *_CHOICE),
     "dynamic": (*_WEIGHTS, *_CHOICE),
     "static": (
-        "activation_type", "symmetric_activations", "rules", "calibration_method", "percentile", "bias_correction",
-        "smoothing", *_WEIGHTS, *_CHOICE,
+        "activation_type", "symmetric_activations", "rules", "calibration_method", "percentile", "wide_nodes",
+        "bias_correction", "smoothing", *_WEIGHTS, *_CHOICE,
     ),
     "weight_only": (
         "weight_type", "symmetric_weights", "block_size", "block_method", "block_compute", *_CHOICE,

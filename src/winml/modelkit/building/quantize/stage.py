@@ -27,6 +27,7 @@ from winml.modelkit.building.quantize import (
     smoothing,
     static,
     weight_range,
+    wide,
 )
 from winml.modelkit.building.quantize.calibrate import Calibration as Ranges
 from winml.modelkit.building.quantize.calibrate import calibrate
@@ -512,6 +513,7 @@ def _prepare_static(path: Path, section: QuantizeSection, asked: QuantizeSection
         contrib_from=needs.contrib_from,
         one_scale_from=needs.one_scale_from,
     )
+    wide.check_names(prepared.model, section)
     folded = folding.fold(prepared.model, section)
     return replace(prepared, notes=(*prepared.notes, *folded, *device_forms.rewrite(prepared.model, section.rules)))
 

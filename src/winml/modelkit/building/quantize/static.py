@@ -13,6 +13,7 @@ from onnxruntime.quantization.calibrate import CalibrationMethod, TensorData, Te
 from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
 from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
 
+from winml.modelkit.building.quantize import wide
 from winml.modelkit.building.quantize.calibrate import Calibration
 from winml.modelkit.building.quantize.library import get_qnn_qdq_config, wrap_errors
 from winml.modelkit.building.quantize.prepare import CHANNELS, FLOATS, Prepared, find_captured
@@ -64,14 +65,16 @@ class Needs:
 
 def needs(section: QuantizeSection, model: ModelProto, *, channels: bool) -> Needs:
     """What the pairs of a section need; `channels` says that scales per channel were asked for."""
-    wide = any("8" not in (kind or "8") for kind in (section.activation_type, section.weight_type))
+    wider = bool(section.wide_nodes) or any(
+        "8" not in (kind or "8") for kind in (section.activation_type, section.weight_type)
+    )
     half = _has_float16(model)
     if half and (section.activation_type or "").endswith("16"):
         raise RequestError(
             "the model is in float16, which has no numbers small enough for the scales of 16-bit activations",
             hint="start from the float32 model, or use `-p int8`",
         )
-    if wide:
+    if wider:
         return Needs(WIDE_OPSET, "pairs of 16-bit and 4-bit types", contrib_from=PAIRS_OPSET)
     if half:
         return Needs(HALF_OPSET, "pairs of float16 values")
@@ -105,6 +108,7 @@ def check(section: QuantizeSection) -> None:
         )
     if section.reduce_range and section.weight_type not in ("int8", "uint8"):
         raise RequestError(f"`reduce_range` is for 8-bit weights, not {section.weight_type}")
+    wide.check(section)
 
 
 def choose(model: ModelProto, section: QuantizeSection) -> NodeSelection:
@@ -221,7 +225,7 @@ def quantize(
             [],
             excluded,
             op_types,
-            _options(prepared, section, op_types, excluded),
+            _options(prepared, section, op_types, excluded, types),
         )
         result: ModelProto = quantizer.quantize_model()
     return result, selection.without(find_untouched(before, result, "none of its inputs is quantized"))
@@ -232,9 +236,11 @@ def _tensor_data(found: Range, kind: int) -> Any:
     return TensorData(lowest=np.array(found.low, dtype), highest=np.array(found.high, dtype))
 
 
-def _options(prepared: Prepared, section: QuantizeSection, op_types: list[str], excluded: list[str]) -> dict[str, Any]:
+def _options(
+    prepared: Prepared, section: QuantizeSection, op_types: list[str], excluded: list[str], types: Mapping[str, int]
+) -> dict[str, Any]:
     if section.rules == "qnn":
-        options: dict[str, Any] = _qnn_options(prepared.model, section, op_types, excluded)
+        options: dict[str, Any] = _qnn_options(prepared.model, section, op_types, excluded, types)
     else:
         options = {
             "ActivationSymmetric": section.symmetric_activations,
@@ -244,15 +250,19 @@ def _options(prepared: Prepared, section: QuantizeSection, op_types: list[str], 
 
 
 def _qnn_options(
-    model: ModelProto, section: QuantizeSection, op_types: list[str], excluded: list[str]
+    model: ModelProto, section: QuantizeSection, op_types: list[str], excluded: list[str], types: Mapping[str, int]
 ) -> dict[str, Any]:
     """What QNN wants of the pairs: fixed ranges of 16-bit Sigmoid and Tanh, no channels in MatMul, and more."""
+    chosen = {node.name for node in model.graph.node if node.op_type in op_types}.difference(excluded)
+    overrides = wide.find_overrides(model, section, chosen, types, TYPES[section.activation_type or ""])
     config = get_qnn_qdq_config(
         model,
         None,
         activation_type=TYPES[section.activation_type or ""],
         weight_type=TYPES[section.weight_type or ""],
         per_channel=section.per_channel,
+        init_overrides=overrides or None,
+        add_qtype_converts=False,
         activation_symmetric=section.symmetric_activations,
         weight_symmetric=section.symmetric_weights,
         op_types_to_quantize=op_types,

@@ -88,6 +88,11 @@ search_options = stack(
         help="Stop after N trials in a row without a new leader.",
     ),
     click.option("--space", metavar="FILE", help="Search only the knobs and levels in this file."),
+    click.option(
+        "--mixed",
+        metavar="FILE",
+        help="Also try mixed precision, by a result of `winml quantize --sensitivity`.",
+    ),
     click.option("--preset", metavar="NAME", help="Try a fixed list of hypotheses: npu, gpu, cpu or dml."),
     click.option("--only", metavar="ID,...", help="Only these hypotheses of the preset."),
     click.option("--reuse", metavar="DIR", help="Reuse the trials of an earlier search."),

@@ -42,7 +42,7 @@ _FIELDS = {
     "keep_io": "keep_io_types",
 }
 """Options and the keys of the section they change; an option that is not given changes nothing."""
-_NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
+_NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes", "wide_nodes")
 
 
 @click.command(
@@ -121,6 +121,12 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
 @click.option("--exclude-op-types", multiple=True, metavar="OP", help="Exclude this operator; may be repeated.")
 @click.option("--nodes", multiple=True, metavar="NODE", help="Only this node; may be repeated.")
 @click.option("--exclude-nodes", multiple=True, metavar="NODE", help="Exclude this node; may be repeated.")
+@click.option(
+    "--wide-nodes",
+    multiple=True,
+    metavar="NODE",
+    help="16-bit activations for this node (int8 on QNN); may be repeated.",
+)
 @click.option("--block-size", type=click.IntRange(16, 1024), metavar="N", help="Weights that share a scale (int4).")
 @click.option(
     "--block-method",
