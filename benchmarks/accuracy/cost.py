@@ -4,8 +4,8 @@
 
 The model is a network of that many convolutions with random weights. "Running each variant once" is a process that
 opens each variant, written to a file before, with ONNX Runtime alone and runs it over the samples; the memory of "one
-variant" is the peak of a process that does so for one. Memory of the command is the largest of its processes; each is
-read from `ru_maxrss`. Writes `benchmarks/results/sensitivity_cost.json`.
+variant" is the peak of a process that does so for one. Memory of the command is the largest of its processes. Peaks are
+`VmHWM` of Linux: `ru_maxrss` of a process begins with that of the one that started it. Writes `benchmarks/results/sensitivity_cost.json`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RESULTS = HERE.parent / "results" / "sensitivity_cost.json"
 CHANNELS, SIZE = 32, 16
 
 PLAIN = """
-import json, resource, sys, time
+import json, re, sys, time
 import numpy as np
 import onnxruntime as ort
 models, data = json.loads(sys.argv[1]), sys.argv[2]
@@ -38,12 +38,37 @@ for model in models:
     for sample in samples:
         session.run(None, {"x": sample[None]})
     del session
-print(json.dumps([time.monotonic() - started, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss]))
+peak = int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
+print(json.dumps([time.monotonic() - started, peak]))
 """
 
 SENSITIVITY = """
-import json, resource, sys, time
+import json, os, re, sys, threading, time
+from pathlib import Path
 import winml.modelkit as wk
+
+peaks, done = {}, threading.Event()
+
+def watch():
+    """Peaks of this process and of all that it started, until the work is done."""
+    while not done.wait(0.2):
+        parents = {}
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                status = (folder / "status").read_text()
+            except OSError:
+                continue
+            found = re.search(r"VmHWM:\\s+(\\d+)", status)
+            parent = int(re.search(r"PPid:\\s+(\\d+)", status)[1])
+            parents[int(folder.name)] = (parent, int(found[1]) if found else 0)
+        for pid, (_, peak) in parents.items():
+            above = pid
+            while above in parents and above != os.getpid():
+                above = parents[above][0]
+            if above == os.getpid():
+                peaks[pid] = max(peak, peaks.get(pid, 0))
+
+threading.Thread(target=watch, daemon=True).start()
 started = time.monotonic()
 result = wk.sensitivity(sys.argv[1], calibration=sys.argv[2], samples=16, data=sys.argv[2], target="cpu",
                         precision="int8", section={"per_channel": False}, progress=False)
@@ -52,7 +77,8 @@ again = time.monotonic()
 second = wk.sensitivity(sys.argv[1], calibration=sys.argv[2], samples=16, data=sys.argv[2], target="cpu",
                         precision="int8", section={"per_channel": False}, progress=False)
 again = time.monotonic() - again
-peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+done.set()
+peak = max(peaks.values())
 states = [group.effect.state for group in result.groups]
 print(json.dumps([took, again, peak, len(states), states.count("measured"), result.samples, second.cached]))
 """

@@ -30,10 +30,10 @@ def export(name: str, work: Path) -> Path:
     import hf_zoo
     import winml.modelkit as wk
 
-    output = work / f"{name}.onnx"
+    output = work / f"{name}-export"
     if not output.exists():
         wk.export(hf_zoo.saved(name, work), output=output, progress=False)
-    return output
+    return next(output.glob("*.onnx"))
 
 
 def quantize_plainly(model: Path, output: Path) -> None:

@@ -165,3 +165,15 @@ def test_noise_is_added_to_an_input_of_a_model() -> None:
     noisy = session.run(["y"], {"x": np.zeros_like(x), name: x})[0]
     plain = session.run(["y"], {"x": x, name: np.zeros_like(x)})[0]
     np.testing.assert_array_equal(noisy, plain)
+
+
+def test_the_noise_of_an_input_reaches_the_bodies_that_read_it() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 20]> g (bool c, float[1, 4] x) => (float[1, 4] y) {
+        y = If (c) <
+            then_branch = a () => (float[1, 4] t) { t = Sin(x) },
+            else_branch = b () => (float[1, 4] e) { e = Cos(x) }
+        >
+    }"""
+    model = layers.add_noise(onnx.parser.parse_model(text), {"x": TensorProto.FLOAT})
+    (node,) = (node for node in model.graph.node if node.op_type == "If")
+    assert [body.g.node[0].input[0] for body in node.attribute] == ["winml-layer/plain/x"] * 2

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from winml.modelkit.accuracy.advice import describe, summarize
 from winml.modelkit.accuracy.events import DebugStep
+from winml.modelkit.accuracy.fused import Fused, find_fused
 from winml.modelkit.accuracy.messages import (
     AGAIN,
     EXPOSED,
@@ -74,15 +75,6 @@ EXPOSING_DB = 20.0
 FIRST = 20
 REFUSED = (ModelFileError, SessionError, PlacementError, RunFailedError, WorkerCrashed, WorkerTimeout)
 """What an EP that does not run a model raises."""
-
-
-@dataclass(frozen=True)
-class Fused:
-    """Layers that the EP computes wrongly together and right apart."""
-
-    layers: tuple[int, ...]
-    before: Noise
-    after: Noise
 
 
 @dataclass(frozen=True)
@@ -315,41 +307,17 @@ class _Debugging:
         return local.ask(RunDistance, "accuracy.distance", asked).noise
 
     def find_fused(self, local: Worker, operators: Sequence[str], plain: Noise, exposed: Noise) -> Fused:
-        """As few layers as can be found whose values, as outputs, make the outputs of the model right.
-
-        An EP computes neighbouring operators as one; a value that is an output keeps them apart. What is not needed
-        is taken away, first whole kinds of operators, then parts of what is left.
-        """
-        everything = tuple(range(len(operators)))
-        chosen, found, left = everything, exposed, FUSED_SESSIONS
+        """As few layers as can be found whose values, as outputs, make the outputs of the model right."""
+        asked = 0
 
         def heals(layers: tuple[int, ...]) -> Noise | None:
-            nonlocal left
-            left -= 1
-            self.on_event(DebugStep(f"looking for what is fused wrongly among {len(chosen)} layers", 3, 4))
-            noise = self.expose(local, layers, f"{EXPOSED}{left}")
+            nonlocal asked
+            asked += 1
+            self.on_event(DebugStep(f"looking for what is fused wrongly among {len(layers)} layers", 3, 4))
+            noise = self.expose(local, layers, f"{EXPOSED}-{asked}")
             return noise if noise is not None and noise.rank >= exposed.rank - HEALED_DB / 2 else None
 
-        def reduce(groups: list[tuple[int, ...]]) -> bool:
-            """Take groups away that are not needed; whether there were any."""
-            nonlocal chosen, found
-            before = chosen
-            for group in groups:
-                rest = tuple(index for index in chosen if index not in group)
-                if rest and len(rest) < len(chosen) and left > 0 and (noise := heals(rest)) is not None:
-                    chosen, found = rest, noise
-            return len(chosen) < len(before)
-
-        kinds: dict[str, tuple[int, ...]] = {}
-        for index, operator in enumerate(operators):
-            kinds[operator] = (*kinds.get(operator, ()), index)
-        reduce(sorted(kinds.values(), key=len, reverse=True))
-        parts = 2
-        while left > 0 and parts <= 2 * len(chosen):
-            size = max(1, -(-len(chosen) // parts))
-            if not reduce([chosen[start : start + size] for start in range(0, len(chosen), size)]) or size == 1:
-                parts *= 2
-        return Fused(layers=chosen, before=plain, after=found)
+        return find_fused(operators, plain, exposed, heals, FUSED_SESSIONS)
 
     def expose(self, local: Worker, layers: tuple[int, ...], tag: str) -> Noise | None:
         """How far outputs are from the reference's with the values of some layers as outputs; None if refused."""

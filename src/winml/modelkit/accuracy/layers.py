@@ -262,9 +262,7 @@ def add_noise(model: ModelProto, values: Mapping[str, int]) -> ModelProto:
     nodes = [helper.make_node("Add", [value, noise_name(value)], [plain[value]]) for value in given]
     for node in copy.graph.node:
         # Readers of an input of the model get the sum, those of a value its name.
-        for place, name in enumerate(node.input):
-            if name in given:
-                node.input[place] = plain[name]
+        _rename_reads(node, {name: plain[name] for name in given})
         made = [name for name in node.output if name in plain]
         for place, name in enumerate(node.output):
             if name in plain:
@@ -277,6 +275,20 @@ def add_noise(model: ModelProto, values: Mapping[str, int]) -> ModelProto:
     graph.node.extend(kept)
     graph.input.extend(helper.make_tensor_value_info(noise_name(name), kind, None) for name, kind in values.items())
     return copy
+
+
+def _rename_reads(node: NodeProto, names: Mapping[str, str]) -> None:
+    """Let a node read values by other names, also inside its bodies, where a name that they define hides ours."""
+    for place, name in enumerate(node.input):
+        node.input[place] = names.get(name, name)
+    for inner in walk.subgraphs(node):
+        own = {value.name for value in inner.input} | {tensor.name for tensor in inner.initializer}
+        own |= {name for one in inner.node for name in one.output}
+        seen = {name: other for name, other in names.items() if name not in own}
+        for one in inner.node:
+            _rename_reads(one, seen)
+        for value in inner.output:
+            value.name = seen.get(value.name, value.name)
 
 
 def describe_nodes(graph: Graph, part: Slice) -> list[tuple[str, str]]:
