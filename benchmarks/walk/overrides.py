@@ -92,6 +92,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "time_series_transformer": {"prediction_length": 8, "context_length": 16, "lags_sequence": [1, 2, 3]},
     "cvt": {"depth": [1, 2, 3]},
     "dots1": {"n_routed_experts": 4, "n_shared_experts": 1, "num_experts_per_tok": 2},
+    "blip-2": {"image_token_index": 255}, "instructblip": {"image_token_index": 255},
     "deepseek_v2": {"num_experts_per_tok": 2},
     "deepseek_ocr2_text": {"mlp_layer_types": ["dense", "sparse"], "num_experts_per_tok": 2},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"]},

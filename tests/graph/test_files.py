@@ -388,6 +388,23 @@ def test_onnx_runtime_reads_what_was_saved_with_external_data(perceptron: ModelP
     np.testing.assert_allclose(result, np.ones((2, 36), np.float32) @ weights[0] @ weights[1], rtol=1e-5)
 
 
+def test_sizes_that_the_runtime_infers_shapes_from_stay_in_the_model_file(tmp_path: Path) -> None:
+    outputs = [f"y{index}" for index in range(128)]
+    node = onnx.helper.make_node("Split", ["x", "sizes"], outputs, axis=0)
+    make = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [node],
+        "split",
+        [make("x", TensorProto.FLOAT, [128])],
+        [make(name, TensorProto.FLOAT, None) for name in outputs],
+        [numpy_helper.from_array(np.ones(128, np.int64), "sizes")],
+    )
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=9)
+    files.save(model, tmp_path / "m.onnx", external_data="always")
+    session = ort.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
+    assert session.run(["y127"], {"x": np.arange(128, dtype=np.float32)})[0] == [127]
+
+
 def test_weights_that_were_not_loaded_go_from_file_to_file(
     perceptron: ModelProto, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -179,6 +179,31 @@ def test_a_program_that_stays_answers_as_one_of_its_own_and_survives_what_it_run
     assert json.loads(missing.stdout)["ok"] is False
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="programs that stay fork, which is for Linux")
+def test_workers_of_a_program_that_stays_are_forked_and_answer_as_others(tmp_path: Path, walk: SimpleNamespace) -> None:
+    model = ROOT / "src" / "winml" / "modelkit" / "sample" / "digits.onnx"
+    programs, stop = walk.run.WarmPrograms(tmp_path / "cache"), threading.Event()
+    words = walk.run.command("inspect", model, tmp_path)
+    broken = tmp_path / "broken.onnx"
+    broken.write_bytes(b"no model")
+    alone = walk.run.run_program(words, work=tmp_path, limit_s=120.0, cache=tmp_path / "cache", stop=stop)
+    try:
+        refused = programs.run(walk.run.command("inspect", broken, tmp_path), work=tmp_path, limit_s=120.0, stop=stop)
+        ran = programs.run(words, work=tmp_path, limit_s=120.0, stop=stop)
+    finally:
+        programs.end()
+    assert refused.exit_code == 2
+    assert "Traceback" not in refused.stderr
+    assert (ran.exit_code, ran.stdout) == (0, alone.stdout)
+
+
+def test_text_is_generated_last(walk: SimpleNamespace) -> None:
+    row = walk.tiny_models.Row
+    models = {"a": "AForCausalLM", "b": "BModel", "c": "CForConditionalGeneration", "d": "DForImageClassification"}
+    index = {name: row(name, kind, 1, "ok") for name, kind in models.items()}
+    assert walk.run.order_by_cost(index, index) == ["b", "d", "a", "c"]
+
+
 def test_what_is_run_is_what_is_missing_or_asked_for_again(walk: SimpleNamespace) -> None:
     done = {
         ("a", "cpu"): {"outcome": "right"},

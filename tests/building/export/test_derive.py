@@ -31,6 +31,11 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "model_type": "layoutlm", **TEXT, "type_vocab_size": 2, "max_2d_position_embeddings": 50
     },
     "BridgeTowerTextModel": {"model_type": "bridgetower_text_model", **TEXT},
+    "BridgeTowerVisionModel": {
+        "model_type": "bridgetower_vision_model", "hidden_size": 64, "num_hidden_layers": 1, "image_size": 16,
+        "patch_size": 8,
+    },
+    "FlavaMultimodalModel": {"model_type": "flava_multimodal_model", **TEXT},
     "BertForMultipleChoice": {"model_type": "bert", **TEXT, "type_vocab_size": 2},
     "CohereForCausalLM": {"model_type": "cohere", **TEXT, "num_key_value_heads": 2},
     "BloomForCausalLM": {"model_type": "bloom", "vocab_size": 99, "hidden_size": 16, "n_layer": 2, "n_head": 2},
@@ -125,6 +130,8 @@ def shapes(found: InputDerivation, part: str = "model") -> dict[str, tuple[int |
                 "token_type_ids": ("batch", "choices", "sequence"),
             },
         ),
+        ("BridgeTowerVisionModel", {"image": ("batch", 3, 16, 16)}),
+        ("FlavaMultimodalModel", {"hidden_states": ("batch", "sequence", 16)}),
         ("CohereForCausalLM", {"input_ids": ("batch", "sequence"), "attention_mask": ("batch", "sequence")}),
         ("TimesformerForVideoClassification", {"pixel_values": ("batch", 3, 3, 16, 16)}),
         ("PatchTSTForPrediction", {"past_values": ("batch", 24, 3), "past_observed_mask": ("batch", 24, 3)}),

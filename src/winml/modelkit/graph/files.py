@@ -42,6 +42,8 @@ EMBED_LIMIT_BYTES = 2_000_000_000
 
 EXTERNAL_MIN_BYTES = 1024
 """Smaller tensors stay in the model file: shapes and axes are read there by shape inference."""
+EXTERNAL_MIN_LIST_BYTES = 64 * 1024
+"""The same for lists of int64: sizes of a Split with 128 outputs have 1024 bytes, and the runtime needs them there."""
 
 STREAMED_BYTES = 16 * 2**20
 """From here on weights that nothing changes go from file to file: they are neither in memory nor embedded."""
@@ -448,7 +450,9 @@ def _external_layout(model: ModelProto, data_name: str, *, nested: bool) -> _Lay
     def place(source: TensorProto, target: TensorProto, inside: bool) -> None:
         nonlocal end
         size = byte_count(source)
-        is_inner = size < EXTERNAL_MIN_BYTES or source.data_type == TensorProto.STRING or (inside and not nested)
+        is_list = source.data_type == TensorProto.INT64 and len(source.dims) <= 1
+        least = EXTERNAL_MIN_LIST_BYTES if is_list else EXTERNAL_MIN_BYTES
+        is_inner = size < least or source.data_type == TensorProto.STRING or (inside and not nested)
         if is_inner and not is_external(source):
             target.CopyFrom(source)
             return

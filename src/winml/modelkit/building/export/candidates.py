@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from winml.modelkit.building.export import signature
@@ -235,6 +236,12 @@ def _features(facts: Facts) -> Section:
         yield InputSection("input_features", "float32", ("batch", "frames", size))
 
 
+def _frame_mask(facts: Facts) -> Section:
+    longest = facts.number("max_source_positions", of=_PARTS_OF_SOUND)
+    for frames in ("frames",) if longest is None else (2 * longest, "frames"):
+        yield InputSection("input_features_mask", "int64", ("batch", frames), 0, 1, "padding")
+
+
 def _spectrogram(name: str, axis: str) -> Callable[[Facts], Section]:
     def make(facts: Facts) -> Section:
         bins = facts.number("num_mel_bins", "model_in_dim", "num_mels") or 80
@@ -282,6 +289,24 @@ def _vectors(name: str, *sizes: str, axes: tuple[int | str, ...] = ()) -> Callab
     return make
 
 
+def _states(name: str) -> Callable[[Facts], Section]:
+    """What a part is given by the part before it: a vector for every word, or the image itself for the first part."""
+
+    def make(facts: Facts) -> Section:
+        sizes = dict.fromkeys(facts.number(key) for key in ("hidden_size", "d_model", "input_dim", "embed_dim", "dim"))
+        for size in sizes:
+            if size is not None:
+                yield InputSection(name, "float32", ("batch", "sequence", size))
+        if facts.number("image_size", "patch_size", "in_channels", "num_channels") is not None:
+            yield from _rename(_images, name)(facts)
+
+    return make
+
+
+def _rename(rule: Callable[[Facts], Section], name: str) -> Callable[[Facts], Section]:
+    return lambda facts: (replace(one, name=name) for one in rule(facts))
+
+
 def _numbers(name: str, *shape: int | str, dtype: str = "float32", high: float = 1.0) -> Callable[[Facts], Section]:
     def make(facts: Facts) -> Section:
         yield InputSection(name, dtype, shape, 0.0, high)
@@ -323,6 +348,12 @@ _RULES: dict[str, Callable[[Facts], Section]] = {
     "visual_embeds": _vectors("visual_embeds", "visual_embedding_dim", axes=("objects",)),
     "input_values": _sound,
     "input_features": _features,
+    "input_features_mask": _frame_mask,
+    "image": _rename(_images, "image"),
+    "hidden_states": _states("hidden_states"),
+    "inputs_embeds": _states("inputs_embeds"),
+    "query_embeds": _states("query_embeds"),
+    "mel_spectrogram": _rename(_spectrogram("spectrogram", "frames"), "mel_spectrogram"),
     "is_longer": _numbers("is_longer", "batch", 1, dtype="bool"),
     "spectrogram": _spectrogram("spectrogram", "frames"),
     "decoder_input_values": _spectrogram("decoder_input_values", "decoder_sequence"),
