@@ -146,6 +146,7 @@ DOCUMENTS: dict[str, Document] = {
             "feed.feed_command:VersionList",
             "feed.feed_command:PullResult",
             "feed.feed_command:VerifyResult",
+            "feed.feed_command:VerifyAllResult",
         ),
         command=True,
     ),
@@ -223,6 +224,19 @@ DOCUMENTS: dict[str, Document] = {
         "Result of `winml inspect` of a Hugging Face model",
         ("building.export.describe:FolderInspection",),
         complete=True,
+    ),
+    "package": Document(
+        "package.json: what a package for applications holds", ("packaging.manifest:PackageManifest",), complete=True
+    ),
+    "package-result": Document(
+        "Result of `winml package`",
+        (
+            "packaging.command:PackageResult",
+            "packaging.command:PackageVerification",
+            "packaging.command:KeyResult",
+            "packaging.command:LoaderCopy",
+        ),
+        command=True,
     ),
     "parts": Document("parts.json: the parts of a composite model", ("core.build_folder:PartsFile",)),
 }

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from winml.modelkit.api.models import quantize as quantize
     from winml.modelkit.api.models import quantize_within as quantize_within
     from winml.modelkit.api.models import sensitivity as sensitivity
+    from winml.modelkit.api.packages import load_package as load_package
+    from winml.modelkit.api.packages import package as package
+    from winml.modelkit.api.packages import verify_package as verify_package
     from winml.modelkit.api.reports import report as report
     from winml.modelkit.api.searches import autoconfig as autoconfig
     from winml.modelkit.api.searches import matrix as matrix
@@ -61,6 +64,8 @@ if TYPE_CHECKING:
     from winml.modelkit.measuring.generation import GenerationPerf as GenerationPerf
     from winml.modelkit.measuring.perf import PerfResult as PerfResult
     from winml.modelkit.measuring.trace import TraceDiffResult as TraceDiffResult
+    from winml.modelkit.packaging.command import PackageResult as PackageResult
+    from winml.modelkit.packaging.command import PackageVerification as PackageVerification
     from winml.modelkit.reporting.command import ReportResult as ReportResult
     from winml.modelkit.search.result import SearchResult as SearchResult
     from winml.modelkit.session.session import WinMLSession as WinMLSession
@@ -83,6 +88,8 @@ _FROM = {
     "KbReport": "findings.result",
     "ModelkitError": "core.errors",
     "OptimizeResult": "building.optimize.result",
+    "PackageResult": "packaging.command",
+    "PackageVerification": "packaging.command",
     "PerfResult": "measuring.perf",
     "QuantizeResult": "building.quantize.result",
     "ReportResult": "reporting.command",
@@ -105,8 +112,10 @@ _FROM = {
     "evaluate": "api.measurements",
     "export": "api.models",
     "inspect": "api.models",
+    "load_package": "api.packages",
     "matrix": "api.searches",
     "optimize": "api.models",
+    "package": "api.packages",
     "perf": "api.measurements",
     "perf_generation": "api.measurements",
     "quantize": "api.models",
@@ -115,6 +124,7 @@ _FROM = {
     "sensitivity": "api.models",
     "sys": "api.searches",
     "trace_diff": "api.measurements",
+    "verify_package": "api.packages",
     "warm_exports": "building.export.warm",
 }
 """Public names with the module of each, imported when it is first used."""

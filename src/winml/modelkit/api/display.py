@@ -32,6 +32,7 @@ from winml.modelkit.render import compile as compiling
 from winml.modelkit.render import debug as debugging
 from winml.modelkit.render import export as exporting
 from winml.modelkit.render import inspect as inspecting
+from winml.modelkit.render import package as packages
 from winml.modelkit.render import sys as system
 from winml.modelkit.render.figures import pictures
 
@@ -53,6 +54,8 @@ _TEXTS: dict[str, Callable[[Any], str]] = {
     "KbReport": kb.report_text,
     "MendResult": mend.mend_text,
     "OptimizeResult": optimize.optimize_text,
+    "PackageResult": packages.package_text,
+    "PackageVerification": packages.verification_text,
     "PerfParts": perf.parts_text,
     "PerfResult": perf.perf_text,
     "PlanResult": matrix.plan_text,

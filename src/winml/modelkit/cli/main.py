@@ -36,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "matrix": ("winml.modelkit.cli.commands.matrix", "Build many models for many targets; publish and resume."),
     "node": ("winml.modelkit.cli.commands.node", "Join this machine to a cluster, or run its scheduler."),
     "feed": ("winml.modelkit.cli.commands.feed", "Publish build folders and fetch them, verified by digest."),
+    "package": ("winml.modelkit.cli.commands.package", "Make and verify packages that applications can use."),
     "cache": ("winml.modelkit.cli.commands.cache", "Show, verify and shrink the cache of stage results."),
     "completion": ("winml.modelkit.cli.commands.completion", "Print the script that completes commands in a shell."),
 }
@@ -45,7 +46,7 @@ JOBS: dict[str, tuple[str, ...]] = {
     "Inspect and measure": ("inspect", "analyze", "perf", "compare", "eval", "debug", "trace", "report", "dashboard"),
     "Build": ("init", "build", "config", "export", "optimize", "quantize", "compile"),
     "Search": ("autoconfig", "kb"),
-    "Publish": ("matrix", "feed"),
+    "Publish": ("package", "matrix", "feed"),
     "Support models": ("catalog", "support", "skill"),
     "This machine": ("sys", "ep", "node", "cache", "completion"),
 }

@@ -22,6 +22,7 @@ ENVIRONMENT = {
     "WINML_FEED": "The feed when --feed is not given.",
     "WINML_FEED_USER": "User name for a registry, with WINML_FEED_PASSWORD.",
     "WINML_FEED_PASSWORD": "Password or token for a registry.",
+    "WINML_KEY_PASSWORD": "Password of the key that signs a package, when it has one.",
     "WINML_MAX_SAMPLE": "Bytes that the inputs of one run from a file may take (default 512 MiB); see --max-sample.",
     "WINML_INSPECT_TIMEOUT": "Seconds for reading a model or comparing outputs, or none (default: by model size).",
     "WINML_WORK_TIMEOUT": "Seconds for any other step of a command without --timeout, or none (default 12 hours).",

@@ -18,6 +18,8 @@ CONFIG = "build_config.json"
 MANIFEST = "build_manifest.json"
 ANALYSIS = "analyze_result.json"
 EXPORT = "export_metadata.json"
+PACKAGE = "package.json"
+"""The manifest of a package for applications (`packaging/manifest.py`)."""
 PARTS = "parts.json"
 """What the parts of a composite model are, and how they run together."""
 

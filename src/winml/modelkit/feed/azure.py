@@ -73,6 +73,8 @@ class AzureFeed:
         self._organization = organization
         self._project = project
         self._feed = feed
+        self.install_extension = False
+        """Whether `check` may install the extension of `az` that is missing."""
         self._transfer_timeout_s = transfer_timeout_s
         self._ask_timeout_s = ask_timeout_s
 
@@ -93,11 +95,20 @@ class AzureFeed:
         self._az.ask("the Azure login", "account", "show", timeout_s=self._ask_timeout_s)
         extension = self._az.call("extension", "show", "--name", "azure-devops", timeout_s=self._ask_timeout_s)
         if isinstance(extension, Failure):
-            raise UnavailableError(
-                f"`az` has no extension `azure-devops`: {extension.message}",
-                hint="install it with `az extension add --name azure-devops`",
-            )
+            if not self.install_extension:
+                raise UnavailableError(
+                    f"`az` has no extension `azure-devops`: {extension.message}",
+                    hint="add `--install-extension`, or install it with `az extension add --name azure-devops`",
+                )
+            self._install_extension()
         self._rest("packages", {"$top": "1", "protocolType": "UPack"})
+
+    def _install_extension(self) -> None:
+        """Install the extension, because the user agreed to it: it is a program that `az` downloads."""
+        add = ("extension", "add", "--name", "azure-devops", "--yes")
+        done = self._az.call(*add, timeout_s=self._transfer_timeout_s)
+        if isinstance(done, Failure):
+            raise unavailable(done, "installing the extension `azure-devops`")
 
     # Queries
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from winml.modelkit.core.build_folder import MANIFEST, PARTS, source_name
+from winml.modelkit.core.build_folder import MANIFEST, PACKAGE, PARTS, source_name
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import CheckFailed, ModelkitError, RequestError, RunFailedError, UnavailableError
 from winml.modelkit.core.events import OnEvent
@@ -17,6 +17,7 @@ from winml.modelkit.core.values import AtLeast, Count, Digest
 from winml.modelkit.ep import catalog
 from winml.modelkit.ep.targets import parse_target
 from winml.modelkit.feed import names
+from winml.modelkit.feed.azure import AzureFeed
 from winml.modelkit.feed.base import (
     AlreadyThere,
     Conflict,
@@ -152,6 +153,21 @@ class VerifyResult(FeedResult):
     versions: tuple[VerifiedVersion, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class VerifiedPackage:
+    package: str
+    versions: tuple[VerifiedVersion, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifyAllResult(FeedResult):
+    """Every live version of every package of a feed."""
+
+    action: Literal["verify"] = "verify"
+    package: None = None
+    packages: tuple[VerifiedPackage, ...]
+
+
 def today() -> str:
     """The default run stamp: the date in UTC."""
     return datetime.now(UTC).strftime("%Y%m%d")
@@ -163,6 +179,9 @@ def today() -> str:
 def _read_build(folder: Path) -> tuple[str, str | None]:
     """Model and target of a build folder or of the parts of one; for any other folder its own name and no target."""
     try:
+        if (folder / PACKAGE).is_file() and not (folder / MANIFEST).is_file():
+            # A package has artifacts for several targets, so it is published without one.
+            return str(read_json(folder / PACKAGE)["name"]), None
         name = source_name(folder)
         if name is None:
             return folder.absolute().name, None
@@ -193,10 +212,16 @@ def coordinates(folder: Path, wanted: Wanted, revision: int = 1) -> tuple[str, s
     return named.package, names.version(stamp, model_slug, ep=ep, device=device, revision=revision)
 
 
-def push(folder: str, address: str, wanted: Wanted, on_event: OnEvent) -> PushResult:
+def push(
+    folder: str, address: str, wanted: Wanted, on_event: OnEvent, *, install_extension: bool = False
+) -> PushResult:
     """Publish a folder as one version; anything but a proven success raises with the outcome."""
     coordinates(Path(folder), wanted)  # raises for invalid names before a feed is created or queried
     with closing(open_feed(address)) as feed:
+        if install_extension:
+            if not isinstance(feed, AzureFeed):
+                raise RequestError("`--install-extension` is for Azure feeds", hint="drop it")
+            feed.install_extension = True
         feed.check()
         tree = scan(Path(folder))
         package, version, revision, outcome = _publish(feed, Path(folder), tree, wanted, on_event)
@@ -406,19 +431,41 @@ def _paths(stored: Stored, below: str) -> list[str]:
     return [f"{below}/{path}" if below else path for path in sorted(stored.content.files)]
 
 
-def verify(address: str, wanted: Wanted, on_event: OnEvent) -> VerifyResult:
-    """Hash every file of some versions in the feed; raises `CheckFailed` when files are damaged."""
+def verify(address: str, wanted: Wanted, on_event: OnEvent) -> VerifyResult | VerifyAllResult:
+    """Hash every file of some versions in the feed, of all where no model is named; raises when files are damaged."""
+    if wanted.model is None and wanted.package_name is None:
+        if wanted.version is not None or wanted.task is not None:
+            raise RequestError("`--version` and `--task` are of one model: name it with `-m` or `--package-name`")
+        return _verify_all(address, wanted, on_event)
     with closing(open_feed(address)) as feed:
         done = tuple(_verify(feed, wanted.package, item, on_event) for item in choose_versions(feed, wanted))
     result = VerifyResult(feed=feed.address, package=wanted.package, versions=done)
-    damaged = [f"{one.version}/{path}" for one in done for path in one.damaged]
+    _raise_damaged(address, [f"{one.version}/{path}" for one in done for path in one.damaged], result)
+    return result
+
+
+def _verify_all(address: str, wanted: Wanted, on_event: OnEvent) -> VerifyAllResult:
+    """Every live version that was published with the wanted stamp and target, whatever package it is in."""
+    done = []
+    with closing(open_feed(address)) as feed:
+        for package in feed.packages():
+            chosen = [v for v in feed.versions(package) or () if v.state == "live" and _matches(v, wanted)]
+            versions = tuple(_verify(feed, package, item, on_event) for item in chosen)
+            if versions:
+                done.append(VerifiedPackage(package=package, versions=versions))
+    result = VerifyAllResult(feed=feed.address, packages=tuple(done))
+    bad = [f"{one.package}/{v.version}/{path}" for one in done for v in one.versions for path in v.damaged]
+    _raise_damaged(address, bad, result)
+    return result
+
+
+def _raise_damaged(address: str, damaged: Sequence[str], result: VerifyResult | VerifyAllResult) -> None:
     if damaged:
         raise CheckFailed(
             f"{len(damaged)} files in `{address}` are missing or damaged: {_list_names(damaged)}",
             hint="push the folder again, or pull from another feed",
             result=result,
         )
-    return result
 
 
 def _verify(feed: Feed, package: str, item: Listed, on_event: OnEvent) -> VerifiedVersion:

@@ -8,7 +8,14 @@ from winml.modelkit.render.table import table
 from winml.modelkit.render.units import counted, size
 
 if TYPE_CHECKING:
-    from winml.modelkit.feed.feed_command import PackageList, PullResult, PushResult, VerifyResult, VersionList
+    from winml.modelkit.feed.feed_command import (
+        PackageList,
+        PullResult,
+        PushResult,
+        VerifyAllResult,
+        VerifyResult,
+        VersionList,
+    )
 
 
 def push_text(result: PushResult) -> str:
@@ -42,6 +49,15 @@ def pull_text(result: PullResult) -> str:
         f"{size(v.kept_bytes)} already present"
         for v in result.versions
     )
+
+
+def verify_all_text(result: VerifyAllResult) -> str:
+    """Every package with its versions; a feed that holds none says so."""
+    lines = []
+    for one in result.packages:
+        lines.append(one.package)
+        lines += [f"  {v.version}  {counted(v.files, 'file')}, {size(v.bytes)}, intact" for v in one.versions]
+    return "\n".join(lines) or "the feed holds nothing that was asked for"
 
 
 def verify_text(result: VerifyResult) -> str:

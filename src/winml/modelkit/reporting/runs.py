@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from winml.modelkit.core.build_folder import MANIFEST
+from winml.modelkit.core.build_folder import MANIFEST, PACKAGE
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, RequestError, UnavailableError
 from winml.modelkit.core.json_text import read_json
@@ -62,6 +62,7 @@ KINDS: dict[str, RunKind] = {
         RunKind("probe", "support.probe_result:ProbeResult", "support:probe_page"),
         RunKind("produce", "support.produce:ProduceResult", "support:contribution_page"),
         RunKind("review", "support.review.command:ReviewResult", "support:review_page"),
+        RunKind("package", "packaging.manifest:PackageManifest", "package:package_page", "winml/package"),
         RunKind("contribution", "support.review.contribution:Contribution", "support:contribution_page",
                 "winml/contribution"),
     )
@@ -226,6 +227,7 @@ def _kind_of_folder(path: Path) -> str:
         ("autoconfig.json", "autoconfig"),
         ("contribution.json", "contribution"),
         (MANIFEST, "build-folder"),
+        (PACKAGE, "package"),
     ):
         if (path / name).is_file():
             return kind
@@ -302,4 +304,5 @@ _FOLDERS: dict[str, Callable[[Path], Any]] = {
     "sweep": _document(SWEEP),
     "contribution": _document("contribution.json"),
     "build-folder": _document(MANIFEST),
+    "package": _document(PACKAGE),
 }

@@ -57,14 +57,20 @@ model_argument = click.argument("first_argument", cls=FirstArgument, metavar="[M
 @click.argument("folder")
 @feed_option
 @wanted_options
+@click.option(
+    "--install-extension",
+    is_flag=True,
+    help="Let `az` download and install its extension azure-devops if it is missing.",
+)
 @json_option
-def push(folder: str, address: str, as_json: bool, **given: Any) -> None:
+def push(folder: str, address: str, install_extension: bool, as_json: bool, **given: Any) -> None:
     from winml.modelkit.cli.progress import FeedProgress
     from winml.modelkit.feed import feed_command
     from winml.modelkit.render.feed import push_text
 
     with FeedProgress() as progress:
-        result = feed_command.push(folder, address, feed_command.Wanted(**given), progress.on_event)
+        wanted = feed_command.Wanted(**given)
+        result = feed_command.push(folder, address, wanted, progress.on_event, install_extension=install_extension)
     console.show_result(push_text, result, as_json=as_json)
     if not as_json:
         console.say(
@@ -135,8 +141,8 @@ def pull(address: str, pattern: str | None, output: str, overwrite: bool, as_jso
 
 @command.command(
     "verify",
-    help="Read and hash every file in the feed; exit 5 when one is missing or damaged.",
-    epilog=examples("winml feed verify -m digits --feed folder:artifacts"),
+    help="Read and hash every file of a model in the feed, or of all models; exit 5 when one is missing or damaged.",
+    epilog=examples("winml feed verify -m digits --feed folder:artifacts", "winml feed verify --feed folder:artifacts"),
     context_settings=HELP,
 )
 @model_argument
@@ -146,8 +152,11 @@ def pull(address: str, pattern: str | None, output: str, overwrite: bool, as_jso
 def verify(address: str, as_json: bool, **given: Any) -> None:
     from winml.modelkit.cli.progress import FeedProgress
     from winml.modelkit.feed import feed_command
-    from winml.modelkit.render.feed import verify_text
+    from winml.modelkit.render.feed import verify_all_text, verify_text
 
     with FeedProgress() as progress:
         result = feed_command.verify(address, feed_command.Wanted(**given), progress.on_event)
-    console.show_result(verify_text, result, as_json=as_json)
+    if isinstance(result, feed_command.VerifyAllResult):
+        console.show_result(verify_all_text, result, as_json=as_json)
+    else:
+        console.show_result(verify_text, result, as_json=as_json)

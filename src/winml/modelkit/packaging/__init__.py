@@ -1,0 +1,1 @@
+"""Packages for applications: gates over evidence, the manifest, the writer, the loader and sample programs."""
