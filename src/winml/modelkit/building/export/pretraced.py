@@ -64,12 +64,11 @@ def _run() -> None:
     with warnings.catch_warnings(), Path(os.devnull).open("w", encoding="utf-8") as nowhere:
         warnings.simplefilter("ignore")
         with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+            failed = None
             try:
                 _trace()
             except Exception as error:  # noqa: BLE001 - an exporter raises whatever it raises
                 failed = f"{type(error).__name__}: {error}"
-            else:
-                failed = None
     torch.random.set_rng_state(state)
     tqdm.monitor_interval = interval
     if failed is not None:
