@@ -5,7 +5,8 @@
 The model is a network of that many convolutions with random weights. "Running each variant once" is a process that
 opens each variant, written to a file before, with ONNX Runtime alone and runs it over the samples; the memory of "one
 variant" is the peak of a process that does so for one. Memory of the command is the largest of its processes. Peaks are
-`VmHWM` of Linux: `ru_maxrss` of a process begins with that of the one that started it. Writes `benchmarks/results/sensitivity_cost.json`.
+`VmHWM` of Linux: `ru_maxrss` of a process begins with that of the one that started it. Writes
+`benchmarks/results/sensitivity_cost.json`.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ import winml.modelkit as wk
 peaks, done = {}, threading.Event()
 
 def watch():
-    """Peaks of this process and of all that it started, until the work is done."""
+    # Peaks of this process and of all that it started, until the work is done.
     while not done.wait(0.2):
         parents = {}
         for folder in Path("/proc").glob("[0-9]*"):
