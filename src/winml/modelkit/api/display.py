@@ -31,6 +31,7 @@ from winml.modelkit.render import compile as compiling
 from winml.modelkit.render import debug as debugging
 from winml.modelkit.render import export as exporting
 from winml.modelkit.render import inspect as inspecting
+from winml.modelkit.render import run as running
 from winml.modelkit.render import sys as system
 from winml.modelkit.render.figures import pictures
 
@@ -54,6 +55,7 @@ _TEXTS: dict[str, Callable[[Any], str]] = {
     "OptimizeResult": optimize.optimize_text,
     "PerfParts": perf.parts_text,
     "PerfResult": perf.perf_text,
+    "PredictionResult": running.run_text,
     "PlanResult": matrix.plan_text,
     "QuantizeResult": quantize.quantize_text,
     "ReportResult": report.report_text,
