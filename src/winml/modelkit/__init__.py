@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from winml.modelkit import sample as sample
     from winml.modelkit.accuracy.mend_result import MendResult as MendResult
     from winml.modelkit.accuracy.result import DebugResult as DebugResult
+    from winml.modelkit.api.answers import run as run
+    from winml.modelkit.api.answers import serve as serve
     from winml.modelkit.api.measurements import compare as compare
     from winml.modelkit.api.measurements import debug as debug
     from winml.modelkit.api.measurements import evaluate as evaluate
@@ -61,6 +63,8 @@ if TYPE_CHECKING:
     from winml.modelkit.measuring.trace import TraceDiffResult as TraceDiffResult
     from winml.modelkit.reporting.command import ReportResult as ReportResult
     from winml.modelkit.search.result import SearchResult as SearchResult
+    from winml.modelkit.serving.prediction import PredictionResult as PredictionResult
+    from winml.modelkit.serving.serve_command import ServeReady as ServeReady
     from winml.modelkit.session.session import WinMLSession as WinMLSession
 
 _FROM = {
@@ -82,10 +86,12 @@ _FROM = {
     "ModelkitError": "core.errors",
     "OptimizeResult": "building.optimize.result",
     "PerfResult": "measuring.perf",
+    "PredictionResult": "serving.prediction",
     "QuantizeResult": "building.quantize.result",
     "ReportResult": "reporting.command",
     "RunResult": "build_matrix.command",
     "SearchResult": "search.result",
+    "ServeReady": "serving.serve_command",
     "Session": "api.session",
     "SysResult": "ep.sys_command",
     "Target": "core.target",
@@ -109,6 +115,8 @@ _FROM = {
     "quantize": "api.models",
     "quantize_within": "api.models",
     "report": "api.reports",
+    "run": "api.answers",
+    "serve": "api.answers",
     "sys": "api.searches",
     "trace_diff": "api.measurements",
     "warm_exports": "building.export.warm",

@@ -61,6 +61,7 @@ _TEXTS: dict[str, Callable[[Any], str]] = {
     "ReportResult": report.report_text,
     "RunResult": matrix.cells_text,
     "SearchResult": autoconfig.autoconfig_text,
+    "ServeReady": running.ready_text,
     "StatusResult": matrix.cells_text,
     "SweepResult": autoconfig_sweep.sweep_text,
     "SysResult": lambda result: "\n\n".join(

@@ -87,7 +87,7 @@ BY_COMMAND: dict[str, Headings] = {
     },
     "serve": {
         "Server": ("--port --no-token", ""),
-        "Limits": ("--timeout --queue --max-body", "--workers --grace"),
+        "Limits": ("--timeout --queue --max-body", "--workers --stop-timeout"),
         "Answer": ("--task --top", "--processor --length --output-name --task-option"),
     },
     "sys": {"Output": ("--list-ep --list-device", "")},

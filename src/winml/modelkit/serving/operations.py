@@ -128,7 +128,7 @@ class Predictor:
         made = {name: _read_array(value, named[name]) for name, value in arrays.items()}
         from winml.modelkit.data.samples import Sample
 
-        return Prepared(Sample(fitting(made, self._specs, source="the request"), where="the request"))
+        return Prepared(Sample(fitting(made, self._specs, source="the request"), where="the request"), ready=True)
 
     def predict(self, prepared: Prepared) -> tuple[Prediction, Outputs]:
         """The answer, and the outputs of its first run."""
@@ -255,7 +255,8 @@ def _read_given(asked: PredictArguments) -> tuple[Given, bool]:
     if asked.file is None:
         raise RequestError("the body is empty")
     field = {"npz": "arrays", "image": "image", "audio": "audio"}[asked.kind]
-    return Given(**{field: asked.file}), asked.kind == "npz"
+    fields: dict[str, Any] = {field: asked.file}
+    return Given(**fields), asked.kind == "npz"
 
 
 def _read_text(asked: PredictArguments) -> str:
@@ -296,7 +297,7 @@ def _given_of(request: Mapping[str, Any]) -> Given:
         raise DataError("`labels` must be a list of texts")
     files = {name: _decode_file(request[name], name) for name in ("image", "audio") if request.get(name) is not None}
     texts = {name: request.get(name) for name in ("text", "text_pair", "prompt")}
-    return Given(**files, **texts, labels=tuple(labels))  # type: ignore[arg-type]  # checked above
+    return Given(**files, **texts, labels=tuple(labels))
 
 
 def _decode_file(text: str, name: str) -> str:

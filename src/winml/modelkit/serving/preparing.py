@@ -46,11 +46,14 @@ class Prepared:
     gaps: tuple[int, ...] = ()
     """Places of tokens that are to be filled."""
     tokenizer: Any = None
+    ready: bool = False
+    """Whether the inputs came as arrays, which may hold a batch."""
 
     @property
     def is_single(self) -> bool:
-        """Whether there is one answer: ready arrays may hold a batch."""
-        return all(array.shape[:1] in ((), (1,)) for array in self.sample.inputs.values() if hasattr(array, "shape"))
+        """Whether there is one answer."""
+        arrays = [array for array in self.sample.inputs.values() if hasattr(array, "shape")]
+        return not self.ready or all(array.shape[:1] in ((), (1,)) for array in arrays)
 
 
 class Preparer:
@@ -65,7 +68,7 @@ class Preparer:
         inputs = tuple(specs)
         if given.arrays is not None:
             path = Path(given.arrays)
-            return Prepared(Sample(from_npz(path, inputs), where=f"`{path}`"))
+            return Prepared(Sample(from_npz(path, inputs), where=f"`{path}`"), ready=True)
         if given.image is not None:
             return self._image(given, inputs)
         if given.audio is not None:
@@ -146,6 +149,7 @@ class Preparer:
         self, encoder: TextEncoder, text: str, inputs: Sequence[InputSpec], notes: tuple[str, ...]
     ) -> Prepared:
         mark, number = find_gap_mark(encoder, self._request(inputs))
+        encoder.tokenizer.add_special_tokens([mark])  # not every tokenizer.json says that it is one word
         for usual in _GAPS:
             text = text.replace(usual, mark)
         encoding = encoder.tokens([text], _WHERE)

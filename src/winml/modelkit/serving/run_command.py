@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import field, replace
 from pathlib import Path
+from typing import Any
 
 from winml.modelkit.building.model_argument import ModelArgument
 from winml.modelkit.core.dataclass import dataclass
@@ -159,7 +160,8 @@ def check_given(given: Given, *, generates: bool) -> Given:
         if file is not None:
             if not Path(file).is_file():
                 raise RequestError(f"file not found: `{file}`", hint=near_path(Path(file)))
-            given = replace(given, **{name: str(Path(file).absolute())})
+            changed: dict[str, Any] = {name: str(Path(file).absolute())}
+            given = replace(given, **changed)
     return given
 
 

@@ -191,4 +191,4 @@ def serve(
     with _stopped_by_signals(server):
         on_ready(server.ready)
         if not server.run():
-            log("some answers were not finished in time; `--grace S` gives them more")
+            log("some answers were not finished in time; `--stop-timeout S` gives them more")

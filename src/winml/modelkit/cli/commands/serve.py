@@ -68,7 +68,7 @@ _AT_LEAST_1 = click.IntRange(min=1)
 )
 @timeout_option("Time limit of an answer in seconds, after which its process is started again.", 60.0)
 @click.option(
-    "--grace",
+    "--stop-timeout",
     type=click.FloatRange(min=0),
     default=10.0,
     show_default=True,
@@ -101,7 +101,7 @@ def command(model: str | None, sample: bool, as_json: bool, **given: Any) -> Non
             running=given["workers"],
             queue=given["queue"],
             timeout_s=given["timeout"],
-            grace_s=given["grace"],
+            grace_s=given["stop_timeout"],
         ),
     )
     progress = AnswerProgress(streams=False)
