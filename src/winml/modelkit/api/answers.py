@@ -133,7 +133,6 @@ def serve(
     ep_options: EPOptions | None = None,
     trust_options: Words = (),
     strict_ep: bool = False,
-    on_event: OnEvent | None = None,
 ) -> Iterator[ServeReady]:
     """Answer requests over HTTP on 127.0.0.1 while a `with` block runs; its end finishes what was begun.
 
@@ -143,7 +142,7 @@ def serve(
     at_least(0, queue=queue, stop_timeout=stop_timeout, port=port)
     more_than_zero(timeout=timeout)
     one_of(_RUNTIMES, runtime=runtime)
-    with calling(on_event, False) as call:
+    with calling() as call:
         from winml.modelkit.serving.serve_command import RunningServer, ServeRequest
         from winml.modelkit.serving.server import Limits
 
