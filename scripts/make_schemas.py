@@ -193,6 +193,11 @@ DOCUMENTS: dict[str, Document] = {
         ),
         command=True,
     ),
+    "run": Document("Result of `winml run`", ("serving.prediction:PredictionResult",), command=True),
+    "prediction": Document(
+        "Answer of `winml serve` to `POST /predict`", ("serving.prediction:Prediction",), complete=True
+    ),
+    "serve": Document("What `winml serve` writes when it listens", ("serving.serve_command:ServeReady",), command=True),
     "report": Document("Result of `winml report`", ("reporting.command:ReportResult",), command=True),
     "sys": Document("Result of `winml sys`", ("ep.sys_command:SysResult",), command=True),
     "analyze": Document("Result of `winml analyze`", ("building.analysis.result:AnalyzeResult",), command=True),

@@ -16,8 +16,8 @@ import winml.modelkit as wk
 
 FUNCTIONS = (
     "analyze", "autoconfig", "build", "build_from_config", "compare", "compile", "debug", "evaluate", "export",
-    "inspect", "matrix", "optimize", "perf", "perf_generation", "quantize", "quantize_within", "report", "sys",
-    "trace_diff",
+    "inspect", "matrix", "optimize", "perf", "perf_generation", "quantize", "quantize_within", "report", "run", "serve",
+    "sys", "trace_diff",
 )  # fmt: skip
 _LIGHT = """
 import json, sys

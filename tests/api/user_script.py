@@ -38,6 +38,9 @@ def measure(model: Path, folder: Path) -> float:
     assert_type(wk.matrix([model], output=folder, target="cpu"), wk.RunResult)
     assert_type(wk.trace_diff(speed, folder / "perf_op_trace.json"), wk.TraceDiffResult)
     assert_type(wk.report(folder, output=folder / "report.html"), wk.ReportResult)
+    assert_type(wk.run(model, inputs={"image": images[:1]}, task="image-classification"), wk.PredictionResult)
+    with wk.serve(model, port=0) as ready:
+        assert_type(ready, wk.ServeReady)
     assert_type(wk.sys(), wk.SysResult)
     return speed.latency_ms.p50
 

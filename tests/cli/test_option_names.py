@@ -106,6 +106,7 @@ KINDS = {
     "ID,...": "a list of hypotheses",
     "FIGURE": "a picture of a report",
     "NAME": "a name",
+    "TEXT": "words",
     "NAME,...": "a list of names",
     "NAME=N": "a size",
     "NAME=N[,N…]": "a shape",

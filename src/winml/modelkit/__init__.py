@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from winml.modelkit.accuracy.mend_result import MendResult as MendResult
     from winml.modelkit.accuracy.result import DebugResult as DebugResult
     from winml.modelkit.accuracy.sensitivity_result import SensitivityResult as SensitivityResult
+    from winml.modelkit.api.answers import run as run
+    from winml.modelkit.api.answers import serve as serve
     from winml.modelkit.api.measurements import compare as compare
     from winml.modelkit.api.measurements import debug as debug
     from winml.modelkit.api.measurements import evaluate as evaluate
@@ -68,6 +70,8 @@ if TYPE_CHECKING:
     from winml.modelkit.packaging.command import PackageVerification as PackageVerification
     from winml.modelkit.reporting.command import ReportResult as ReportResult
     from winml.modelkit.search.result import SearchResult as SearchResult
+    from winml.modelkit.serving.prediction import PredictionResult as PredictionResult
+    from winml.modelkit.serving.serve_command import ServeReady as ServeReady
     from winml.modelkit.session.session import WinMLSession as WinMLSession
 
 _FROM = {
@@ -91,11 +95,13 @@ _FROM = {
     "PackageResult": "packaging.command",
     "PackageVerification": "packaging.command",
     "PerfResult": "measuring.perf",
+    "PredictionResult": "serving.prediction",
     "QuantizeResult": "building.quantize.result",
     "ReportResult": "reporting.command",
     "RunResult": "build_matrix.command",
     "SearchResult": "search.result",
     "SensitivityResult": "accuracy.sensitivity_result",
+    "ServeReady": "serving.serve_command",
     "Session": "api.session",
     "SysResult": "ep.sys_command",
     "Target": "core.target",
@@ -122,6 +128,8 @@ _FROM = {
     "quantize_within": "api.models",
     "report": "api.reports",
     "sensitivity": "api.models",
+    "run": "api.answers",
+    "serve": "api.answers",
     "sys": "api.searches",
     "trace_diff": "api.measurements",
     "verify_package": "api.packages",

@@ -33,6 +33,7 @@ from winml.modelkit.render import debug as debugging
 from winml.modelkit.render import export as exporting
 from winml.modelkit.render import inspect as inspecting
 from winml.modelkit.render import package as packages
+from winml.modelkit.render import run as running
 from winml.modelkit.render import sys as system
 from winml.modelkit.render.figures import pictures
 
@@ -58,12 +59,14 @@ _TEXTS: dict[str, Callable[[Any], str]] = {
     "PackageVerification": packages.verification_text,
     "PerfParts": perf.parts_text,
     "PerfResult": perf.perf_text,
+    "PredictionResult": running.run_text,
     "PlanResult": matrix.plan_text,
     "QuantizeResult": quantize.quantize_text,
     "ReportResult": report.report_text,
     "RunResult": matrix.cells_text,
     "SearchResult": autoconfig.autoconfig_text,
     "SensitivityResult": sensitivity.sensitivity_text,
+    "ServeReady": running.ready_text,
     "StatusResult": matrix.cells_text,
     "SweepResult": autoconfig_sweep.sweep_text,
     "SysResult": lambda result: "\n\n".join(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from winml.modelkit.measuring.perf_parts import PerfParts
     from winml.modelkit.measuring.trace import TraceDiffResult
     from winml.modelkit.search.result import SearchResult, SweepResult
+    from winml.modelkit.serving.prediction import PredictionResult
 
 Row = dict[str, Any]
 
@@ -295,6 +296,15 @@ def _sys(result: SysResult) -> Iterable[Row]:
         yield from ({"ep": ep.ep, **to_json(state)} for state in (*states, *ep.missing))
 
 
+def _prediction(result: PredictionResult) -> Iterable[Row]:
+    """One row for each label, entity, box or area; the answer itself where it has none of these."""
+    answer = to_json(result.answer)
+    for name in ("labels", "entities", "boxes", "areas"):
+        if name in answer:
+            return answer[name]  # type: ignore[no-any-return]  # a list of objects
+    return [answer]
+
+
 _ROWS: dict[str, Callable[[Any], Iterable[Row]]] = {
     "AnalyzeResult": _analyze,
     "BuildResult": _build,
@@ -310,6 +320,7 @@ _ROWS: dict[str, Callable[[Any], Iterable[Row]]] = {
     "PerfParts": _perf_parts,
     "PerfResult": _perf,
     "PlanResult": _cells,
+    "PredictionResult": _prediction,
     "RunResult": _cells,
     "SearchResult": _search,
     "StatusResult": _cells,

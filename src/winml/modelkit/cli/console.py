@@ -203,6 +203,23 @@ def data(text: str) -> None:
     _write(sys.stdout, plain_text.lines(text))
 
 
+def data_piece(text: str) -> None:
+    """A piece of text that grows, to stdout; control characters in it are escaped."""
+    try:
+        with above_progress():
+            _encode(sys.stdout, plain_text.lines(text))
+            sys.stdout.flush()
+    except OSError as error:
+        _give_up(sys.stdout)
+        if not has_no_reader(error):
+            raise
+
+
+def end_pieces() -> None:
+    """End the line that pieces were written to."""
+    _write(sys.stdout, "")
+
+
 def show(render: Callable[..., str], result: object, *how: Any, end: str = "", **options: Any) -> None:
     """A result as text, to stdout, that fits the terminal; control characters in its names are escaped."""
     with made_for(screen_of(sys.stdout)):

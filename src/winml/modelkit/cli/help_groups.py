@@ -45,7 +45,7 @@ HEADINGS: Headings = {
         "--warmup --cool-down --memory --monitor --allow-different --by-position --force "
         "--no-calibration --no-confirm --normal-priority --from",
     ),
-    "Generating text": ("--prompt-tokens --new-tokens", "--runtime"),
+    "Generating text": ("--prompt --prompt-tokens --new-tokens", "--runtime"),
     "Operator trace": ("--op-tracing --baseline", "--top-k --trace-format"),
     "Inputs": ("--dim --input-data", "--batch-size --shape --int-range --seed --max-sample"),
     "Export": ("", "--part --exporter --dynamic-axes --input-specs --no-parity --trust-remote-code"),
@@ -88,6 +88,15 @@ BY_COMMAND: dict[str, Headings] = {
     "support review": {"Review": ("--model --repo --base --unsandboxed", "")},
     "init": {"Project": ("--output --overwrite --yes --json --quiet", "")},
     "report": {"Output": ("--output --markdown --svg --open --overwrite --json --quiet", "")},
+    "run": {
+        "Input": ("--image --text --audio --prompt --input-data", "--text-pair --labels --max-sample --dim --shape"),
+        "Answer": ("--task --top", "--processor --length --output-name --task-option"),
+    },
+    "serve": {
+        "Server": ("--port --no-token", ""),
+        "Limits": ("--timeout --queue --max-body", "--workers --stop-timeout"),
+        "Answer": ("--task --top", "--processor --length --output-name --task-option"),
+    },
     "sys": {"Output": ("--list-ep --list-device", "")},
 }
 """Exceptions of a command, or of all sub-commands of a group; what is not here is as in `HEADINGS`."""
@@ -153,6 +162,7 @@ DEFAULTS = {
     "support --precision": "the recipe of the probe",
     "support --samples": "one set",
     "support --task": "the model's",
+    "run --timeout": "12 hours",
     "support --timeout": "3600",
 }
 """Option, alone or behind its command or group -> its default, where neither click nor its help has it.

@@ -23,6 +23,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "perf": ("winml.modelkit.cli.commands.perf", "Measure the latency of a model on a target."),
     "compare": ("winml.modelkit.cli.commands.compare", "Test whether a candidate is faster than a base."),
     "eval": ("winml.modelkit.cli.commands.eval", "Measure the accuracy of a model, alone or against a reference."),
+    "run": ("winml.modelkit.cli.commands.run", "Run a model once and say what it answers."),
+    "serve": ("winml.modelkit.cli.commands.serve", "Answer requests with a model over HTTP on this machine."),
     "debug": ("winml.modelkit.cli.commands.debug", "Find the layers that lose the accuracy of a quantized model."),
     "autoconfig": ("winml.modelkit.cli.commands.autoconfig", "Search for the fastest config that is still accurate."),
     "compile": ("winml.modelkit.cli.commands.compile", "Compile one or more models for an execution provider."),
@@ -44,6 +46,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 JOBS: dict[str, tuple[str, ...]] = {
     "Inspect and measure": ("inspect", "analyze", "perf", "compare", "eval", "debug", "trace", "report", "dashboard"),
+    "Use": ("run", "serve"),
     "Build": ("init", "build", "config", "export", "optimize", "quantize", "compile"),
     "Search": ("autoconfig", "kb"),
     "Publish": ("package", "matrix", "feed"),

@@ -302,6 +302,74 @@ def trust_of(given: dict[str, Any]) -> Any:
     return Trust(read_names(given["trust_options"]), on_use=show)
 
 
+answer_options = stack(
+    click.option("--task", metavar="TASK", help="Task of the model (default: from its config.json)."),
+    click.option("--processor", metavar="DIR", help="Folder with tokenizer, image processor and config.json."),
+    click.option(
+        "--length",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Tokens per text, for a model with dynamic length.",
+    ),
+    click.option("--output-name", metavar="NAME", help="Output to judge (default: logits, or the first)."),
+    click.option(
+        "--top",
+        type=click.IntRange(min=1, max=1000),
+        default=5,
+        show_default=True,
+        metavar="N",
+        help="Labels or words to show, the likeliest first.",
+    ),
+    click.option(
+        "--task-option",
+        "task_options",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Setting of the task: threshold (of boxes), chat, stop (of generated text).",
+    ),
+    click.option(
+        "--new-tokens",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Tokens to generate for a prompt, at most (default: 64, or half of a shorter context).",
+    ),
+    click.option(
+        "--runtime",
+        type=click.Choice(["genai", "onnxruntime"]),
+        help="Program that runs a folder that generates text (default: what the build names, else onnxruntime-genai "
+        "where it is installed and has the EP, else winml's own loop).",
+    ),
+)
+"""What `run` and `serve` take to answer with a model; `model_request` reads them."""
+
+
+def model_request(model: str, given: dict[str, Any], trust: Any, *, task: str | None = None) -> Any:
+    """The model to answer with; `task` is the one it has where the user names none."""
+    from winml.modelkit.cli.option_values import sizes
+    from winml.modelkit.ep.options import parse_pairs
+    from winml.modelkit.serving.run_command import ModelRequest
+
+    return ModelRequest(
+        model=model,
+        task=given["task"] or task,
+        target=given["target"],
+        ep=given["ep"],
+        device=given["device"],
+        processor=given["processor"],
+        length=given["length"],
+        output=given["output_name"],
+        task_options=parse_pairs(given["task_options"], option="--task-option", example="threshold=0.4"),
+        top=given["top"],
+        runtime=given["runtime"],
+        new_tokens=given["new_tokens"],
+        dims=sizes(given),
+        threads=given["threads"],
+        ep_options=parse_pairs(given["ep_options"]),
+        strict_ep=given["strict_ep"],
+        trust=trust,
+    )
+
+
 def examples(*lines: str) -> str:
     """The end of a help text: commands that can be pasted, one per line."""
     return "\n".join(lines)

@@ -206,6 +206,27 @@ class EvalProgress(LineProgress):
                 self.begin("comparing the outputs of both")
 
 
+class AnswerProgress(LineProgress):
+    """A model that is being opened; what it generates is written as it comes."""
+
+    def __init__(self, *, streams: bool) -> None:
+        super().__init__()
+        self._streams = streams
+        self.streamed = False
+        """Whether text was written."""
+
+    def show(self, event: Any) -> None:
+        from winml.modelkit.serving.prediction import TextPiece
+
+        if isinstance(event, TargetChosen):
+            self.begin("opening and running the model")
+        elif isinstance(event, TextPiece) and self._streams:
+            if self._line is not None and not self.streamed:
+                self._line.close()  # text that grows takes its place
+            self.streamed = True
+            console.data_piece(event.text)
+
+
 class DebugProgress(LineProgress):
     """The step of a search for layers that lose accuracy."""
 

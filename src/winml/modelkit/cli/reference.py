@@ -27,6 +27,7 @@ ENVIRONMENT = {
     "WINML_INSPECT_TIMEOUT": "Seconds for reading a model or comparing outputs, or none (default: by model size).",
     "WINML_WORK_TIMEOUT": "Seconds for any other step of a command without --timeout, or none (default 12 hours).",
     "WINML_MEMORY_LIMIT": "Memory a worker process may use, such as 8GiB, or none (default: by model and machine).",
+    "WINML_SERVE_TOKEN": "Token of winml serve, 16 characters or more (default: a new one at each start).",
     "NO_COLOR": "When set, output has no colour.",
     "TERM": "dumb: output has no colour.",
     "COLUMNS": "Width of the terminal (default: what the terminal reports, or 80).",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -65,9 +65,12 @@ class ChatTemplate:
 
     def render(self, prompt: str, where: str) -> str:
         """The prompt as a turn of a user, up to where the answer begins."""
+        return self.render_turns([{"role": "user", "content": prompt}], where)
+
+    def render_turns(self, messages: Sequence[Mapping[str, str]], where: str) -> str:
+        """The turns of a conversation, each with `role` and `content`, up to where the next answer begins."""
         pieces: list[str] = []
         length = 0
-        messages = [{"role": "user", "content": prompt}]
         try:
             for piece in self._template.generate(messages=messages, add_generation_prompt=True, **self._special):
                 pieces.append(piece)

@@ -28,7 +28,7 @@ EDGE = 1000
 """Boxes of words are thousandths of the page."""
 
 
-def _mark(encoder: TextEncoder, wanted: SampleRequest) -> tuple[str, int]:
+def find_gap_mark(encoder: TextEncoder, wanted: SampleRequest) -> tuple[str, int]:
     """The model's token for a gap, and its number."""
     path = processor.find(wanted.folder, SETTINGS)
     named = (processor.read_object(path) if path else {}).get("mask_token")
@@ -44,7 +44,7 @@ def by_gaps(wanted: SampleRequest, columns: Columns) -> RowPlan:
     text, label = columns.need("text"), columns.find("label")
     encoder = text_encoder(wanted)
     ids = _ids_input(encoder.inputs)
-    mark, number = _mark(encoder, wanted)
+    mark, number = find_gap_mark(encoder, wanted)
 
     def encode(row: Row, where: str) -> Sample:
         given = text_of(row, text, where)

@@ -92,7 +92,7 @@ TASKS: dict[str, Task] = {
 _ALL = "docs/evaluate.md lists all tasks, and `outputs` compares any model with a reference"
 
 
-def _own_class(folder: Path | None) -> str | None:
+def find_own_class(folder: Path | None) -> str | None:
     """The class that saved the model, as its config.json names it."""
     path = processor.find(folder, CONFIG)
     named = processor.read_object(path).get("architectures") if path else None
@@ -110,7 +110,7 @@ def choose_task(name: str | None, section: DataSection, folder: Path | None) -> 
         return TASKS["outputs"], None
     if name in TASKS and not TASKS[name].generates:  # whatever lies beside the model
         return TASKS[name], None
-    own = _own_class(folder)
+    own = find_own_class(folder)
     if name is None and own is None:
         raise RequestError(
             "the task of the model is unknown",

@@ -108,7 +108,7 @@ def generates(model: str) -> bool:
         return False  # no name that the system takes
 
 
-def _find_model(argument: str, on_event: OnEvent, trust: Trust) -> ModelArgument:
+def find_model(argument: str, on_event: OnEvent, trust: Trust) -> ModelArgument:
     """The model behind an argument; of parts, the file that lists them."""
     folder = Path(argument)
     if not generates(argument) or (folder / MODEL).is_file():
@@ -120,7 +120,7 @@ def _find_model(argument: str, on_event: OnEvent, trust: Trust) -> ModelArgument
 
 def evaluate(request: EvalRequest, on_event: OnEvent) -> EvalResult:
     """Evaluate; a check that fails is raised."""
-    model = _find_model(request.model, on_event, request.trust.with_typed(request.ep_options))
+    model = find_model(request.model, on_event, request.trust.with_typed(request.ep_options))
     request, data = _complete_request(request, model.evaluation)
     check_limits(request.judging, request.custom)
     _check_generation(request)
@@ -356,7 +356,7 @@ class _Runs:
     def _reference(self, resolved: Resolved, task: str, *, same: bool) -> Side:
         """Options of the EP apply to the same target only."""
         name = self._request.reference or self._request.model
-        model = _find_model(name, self._on_event, self._request.trust.with_typed(self._request.ep_options))
+        model = find_model(name, self._on_event, self._request.trust.with_typed(self._request.ep_options))
         given = {**model.section.ep_options, **self._request.ep_options}
         if given and not same:
             options = ", ".join(f"{k}={v}" for k, v in given.items())

@@ -32,7 +32,7 @@ class NeighbourScorer:
     def score(self, sample: Sample, runs: Sequence[Outputs]) -> Scored:
         if isinstance(sample.label, bool) or not isinstance(sample.label, int | str):
             raise DataError(f"the label of {sample.where} must be a class or its number but is {sample.label!r:.80}")
-        vector = unit_vector(_vector(np.asarray(runs[0][self.output], np.float64)))
+        vector = unit_vector(image_vector(np.asarray(runs[0][self.output], np.float64)))
         self._seen.append((str(sample.label), None if vector is None else vector.astype(np.float32)))
         return Scored({"nearest": 0.0, "vote": 0.0}, None)
 
@@ -60,7 +60,7 @@ def _vote(names: Sequence[str]) -> str:
     return max(names, key=lambda name: (names.count(name), -names.index(name)))
 
 
-def _vector(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def image_vector(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """One vector per image: of areas the mean, of tokens the first."""
     if values.ndim == 4:
         return plain(values[0].mean(axis=(1, 2)))

@@ -78,7 +78,7 @@ def _overlap(found: Floats, there: Floats, crowd: npt.NDArray[np.bool_]) -> Floa
     return made
 
 
-def _numbers(run: Outputs, name: str) -> Floats:
+def read_rows(run: Outputs, name: str) -> Floats:
     """Rows of numbers, one per query."""
     values = np.asarray(run[name], np.float64)
     if values.ndim != 3:
@@ -100,7 +100,7 @@ class BoxScorer:
     notes: tuple[str, ...] = ()
 
     def score(self, sample: Sample, runs: Sequence[Outputs]) -> Scored:
-        logits, boxes = (_numbers(runs[0], name) for name in (LOGITS, BOXES))
+        logits, boxes = (read_rows(runs[0], name) for name in (LOGITS, BOXES))
         names = ClassNames({name: i for i, name in enumerate(sample.classes)}) if self.prompted else self.names
         apart = len(names.numbers) == logits.shape[-1]
         classes = logits.shape[-1] - (not apart)
@@ -112,8 +112,8 @@ class BoxScorer:
             )
         if not np.isfinite(logits).all() or not np.isfinite(boxes).all():
             return Scored({"boxes": record(there, {})}, None)
-        queries, numbers, scores = _sure(logits, apart=apart)
-        placed = _scale_boxes(boxes, sample.size)[queries]
+        queries, numbers, scores = find_surest(logits, apart=apart)
+        placed = scale_boxes(boxes, sample.size)[queries]
         predicted = {int(n): (scores[numbers == n], placed[numbers == n]) for n in np.unique(numbers)}
         shown = [
             {"category": int(numbers[i]), "score": float(scores[i]), "bbox": placed[i].tolist()}
@@ -122,7 +122,7 @@ class BoxScorer:
         return Scored({"boxes": record(there, predicted)}, shown)
 
 
-def _sure(logits: Floats, *, apart: bool) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], Floats]:
+def find_surest(logits: Floats, *, apart: bool) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], Floats]:
     """Queries, their classes and how sure they are: the surest class of each, or the surest of all pairs."""
     if not apart:
         shares = softmax(logits)[:, :-1]
@@ -133,7 +133,7 @@ def _sure(logits: Floats, *, apart: bool) -> tuple[npt.NDArray[np.intp], npt.NDA
     return queries, numbers, shares[queries, numbers]
 
 
-def _scale_boxes(boxes: Floats, size: tuple[int, int]) -> Floats:
+def scale_boxes(boxes: Floats, size: tuple[int, int]) -> Floats:
     """Left, top, width and height in pixels, from centre, width and height as shares of the image."""
     height, width = size
     corners = np.concatenate([boxes[:, :2] - boxes[:, 2:] / 2, boxes[:, 2:]], axis=1)

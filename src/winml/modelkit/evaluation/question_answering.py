@@ -85,14 +85,15 @@ class AnswerScorer:
                 "question answering needs texts: ready inputs do not hold the words of their tokens",
                 hint="give a CSV or JSONL file with question, context and answers",
             )
-        predicted = self._answer(sample.context, sample.spans, runs)
-        if predicted is None:
+        found = self.find_answer(sample.spans, runs)
+        if found is None:
             return Scored({"exact": 0.0, "f1": 0.0}, None)
+        predicted = sample.context[found[1] : found[2]]
         exact = any(normalize(predicted) == normalize(gold) for gold in right)
         return Scored({"exact": float(exact), "f1": max(token_f1(predicted, gold) for gold in right)}, predicted)
 
-    def _answer(self, context: str, windows: Sequence[Spans], runs: Sequence[Outputs]) -> str | None:
-        """None when the outputs hold no usable number."""
+    def find_answer(self, windows: Sequence[Spans], runs: Sequence[Outputs]) -> tuple[float, int, int] | None:
+        """The best answer: its number, and its characters of the context; None when there is no usable number."""
         found: list[tuple[float, int, int]] = []
         for spans, run in zip(windows, runs, strict=True):
             start, end = plain(run[self.start]), plain(run[self.end])
@@ -104,10 +105,7 @@ class AnswerScorer:
             if not np.isfinite(start).all() or not np.isfinite(end).all():
                 return None
             found += _candidates(start, end, spans)
-        if not found:
-            return None
-        _, opening, closing = max(found, key=lambda c: c[0])
-        return context[opening:closing]
+        return max(found, key=lambda candidate: candidate[0], default=None)
 
 
 def answer_scorer(setting: Setting) -> AnswerScorer:

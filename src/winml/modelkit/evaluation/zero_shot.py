@@ -35,7 +35,7 @@ class PromptScorer:
                 f"the label of {sample.where} must be a class of the data but is {sample.label!r:.80}",
                 hint=did_you_mean(str(sample.label), sample.classes) if sample.classes else None,
             )
-        scores = np.concatenate([self._scores(run) for run in runs])
+        scores = np.concatenate([self.scores_of(run) for run in runs])
         if len(scores) != len(sample.classes):
             raise DataError(f"output `{self.output}` has {len(scores)} numbers for {len(sample.classes)} classes")
         if not np.isfinite(scores).all():
@@ -43,7 +43,8 @@ class PromptScorer:
         predicted = sample.classes[int(scores.argmax())]
         return Scored({"top1": float(predicted == sample.label)}, predicted)
 
-    def _scores(self, run: Outputs) -> npt.NDArray[np.float64]:
+    def scores_of(self, run: Outputs) -> npt.NDArray[np.float64]:
+        """A number for each prompt of a run."""
         numbers = plain(run[self.output])
         return numbers if self.entailment is None else numbers[self.entailment : self.entailment + 1]
 

@@ -187,6 +187,10 @@ class Worker:
         self._send({"op": "stop"})
         return self._collect(timeout_s, None)
 
+    def send_stop(self) -> None:
+        """Have the running operation end with what it has, as its answer to `call`; for another thread than that."""
+        self._send({"op": "stop"})
+
     def _collect(self, timeout_s: float | None, on_event: OnEvent | None) -> Any:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:

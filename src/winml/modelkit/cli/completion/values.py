@@ -226,6 +226,8 @@ ARGUMENTS: dict[str, Values] = {
 SPECIAL: dict[tuple[str, str], Values] = {
     ("compile", "--model"): list_models,
     ("eval", "--task"): list_evaluation_tasks,
+    ("run", "--task"): list_evaluation_tasks,
+    ("serve", "--task"): list_evaluation_tasks,
     ("node", "--device"): list_targets,
     ("matrix status", "--output"): list_runs,
     ("autoconfig", "--output"): list_runs,
