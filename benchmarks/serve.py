@@ -2,8 +2,9 @@
 
     python benchmarks/serve.py [--seconds 60] [--concurrency 1,4,16,64] [--json benchmarks/results/serve.json]
 
-Needs `wrk` (Debian: `apt-get install wrk`); all traffic stays on 127.0.0.1. The model is the sample, which takes less than a
-millisecond: what is measured is the server. Each concurrency runs for the whole time, and the bare loop before each of them.
+Needs `wrk` (Debian: `apt-get install wrk`); all traffic stays on 127.0.0.1. The model is the sample, which takes less
+than a millisecond: what is measured is the server. Each concurrency runs for the whole time, and the bare loop before
+each of them.
 """
 
 from __future__ import annotations

@@ -350,7 +350,7 @@ class _Runs:
         if not self._request.generates:
             return None
         trust = self._request.trust.with_typed(self._request.ep_options)
-        built_for = _find_model(reference, self._on_event, trust).target
+        built_for = find_model(reference, self._on_event, trust).target
         return None if built_for in (None, str(resolved.target)) else built_for
 
     def _reference(self, resolved: Resolved, task: str, *, same: bool) -> Side:
