@@ -230,10 +230,10 @@ DOCUMENTS: dict[str, Document] = {
         ("building.export.describe:FolderInspection",),
         complete=True,
     ),
-    "package": Document(
+    "package-manifest": Document(
         "package.json: what a package for applications holds", ("packaging.manifest:PackageManifest",), complete=True
     ),
-    "package-result": Document(
+    "package": Document(
         "Result of `winml package`",
         (
             "packaging.command:PackageResult",

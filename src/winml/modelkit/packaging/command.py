@@ -76,7 +76,7 @@ class PackageAttempt:
 class PackageResult(CommandResult):
     """A package that was written."""
 
-    schema: Literal["winml/package-result/1"] = "winml/package-result/1"
+    schema: Literal["winml/package/1"] = "winml/package/1"
     ok: Literal[True] = True
     action: Literal["create"] = "create"
     path: str
@@ -95,7 +95,7 @@ class PackageResult(CommandResult):
 class PackageVerification(CommandResult):
     """A package whose every file is as its manifest says."""
 
-    schema: Literal["winml/package-result/1"] = "winml/package-result/1"
+    schema: Literal["winml/package/1"] = "winml/package/1"
     ok: Literal[True] = True
     action: Literal["verify"] = "verify"
     path: str
@@ -113,7 +113,7 @@ class PackageVerification(CommandResult):
 class KeyResult(CommandResult):
     """A key that was made."""
 
-    schema: Literal["winml/package-result/1"] = "winml/package-result/1"
+    schema: Literal["winml/package/1"] = "winml/package/1"
     ok: Literal[True] = True
     action: Literal["create-key"] = "create-key"
     secret: str
@@ -469,7 +469,7 @@ def create_key(output: str) -> KeyResult:
 class LoaderCopy(CommandResult):
     """The loader, written as a file."""
 
-    schema: Literal["winml/package-result/1"] = "winml/package-result/1"
+    schema: Literal["winml/package/1"] = "winml/package/1"
     ok: Literal[True] = True
     action: Literal["copy-loader"] = "copy-loader"
     file: str

@@ -29,7 +29,7 @@ from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
-SCHEMA = "winml/package/1"
+SCHEMA = "winml/package-manifest/1"
 MANIFEST = "package.json"
 SIGNATURE = "package.json.minisig"
 MOST_MANIFEST_BYTES = 4 * 2**20
@@ -442,7 +442,7 @@ def parse_manifest(raw: bytes) -> dict[str, Any]:
         raise PackageError(f"`{MANIFEST}` is not JSON: {error}") from error
     schema = value.get("schema") if isinstance(value, dict) else None
     if schema != SCHEMA:
-        newer = isinstance(schema, str) and re.fullmatch(r"winml/package/[0-9]{1,6}", schema) is not None
+        newer = isinstance(schema, str) and re.fullmatch(r"winml/package-manifest/[0-9]{1,6}", schema) is not None
         why = (
             f"it has the schema `{schema}`, this loader reads `{SCHEMA}`" if newer else "it has no schema of a package"
         )

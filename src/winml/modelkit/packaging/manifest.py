@@ -14,7 +14,7 @@ from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import Count, Digest, key
 from winml.modelkit.packaging.gates import GateAnswer
 
-SCHEMA: Literal["winml/package/1"] = "winml/package/1"
+SCHEMA: Literal["winml/package-manifest/1"] = "winml/package-manifest/1"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +130,7 @@ class PackageSource:
 class PackageManifest:
     """What a package is."""
 
-    schema: Literal["winml/package/1"] = SCHEMA
+    schema: Literal["winml/package-manifest/1"] = SCHEMA
     winml: str
     name: str
     source: PackageSource

@@ -62,7 +62,7 @@ KINDS: dict[str, RunKind] = {
         RunKind("probe", "support.probe_result:ProbeResult", "support:probe_page"),
         RunKind("produce", "support.produce:ProduceResult", "support:contribution_page"),
         RunKind("review", "support.review.command:ReviewResult", "support:review_page"),
-        RunKind("package", "packaging.manifest:PackageManifest", "package:package_page", "winml/package"),
+        RunKind("package", "packaging.manifest:PackageManifest", "package:package_page", "winml/package-manifest"),
         RunKind("contribution", "support.review.contribution:Contribution", "support:contribution_page",
                 "winml/contribution"),
     )
