@@ -2,9 +2,8 @@
 
     python benchmarks/serve.py [--seconds 60] [--concurrency 1,4,16,64] [--json benchmarks/results/serve.json]
 
-Needs `wrk` (Debian: `apt-get install wrk`); all traffic stays on 127.0.0.1. The model is the sample, which takes less
-than a millisecond: what is measured is the server. Each concurrency runs for the whole time, and the bare loop before
-each of them.
+Needs `wrk` (Debian: `apt-get install wrk`); all traffic stays on 127.0.0.1. The model is the sample; the server and
+the bare loop both run it with one thread. Each concurrency has the whole time, with the bare loop before and after it.
 """
 
 from __future__ import annotations
@@ -43,7 +42,9 @@ _UNITS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 
 def bare_rate(seconds: float, image: np.ndarray) -> float:
     """Runs per second of the model alone, in this process."""
-    session = onnxruntime.InferenceSession(str(sample.MODEL), providers=["CPUExecutionProvider"])
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(str(sample.MODEL), options, providers=["CPUExecutionProvider"])
     count, end = 0, time.perf_counter() + seconds
     start = time.perf_counter()
     while time.perf_counter() < end:
@@ -95,6 +96,7 @@ def main() -> None:
             bare = bare_rate(3, image)
             before = [gauge(ready, f"winml_{one}_memory_bytes") for one in ("worker", "server")]
             rate, p99, errors = load(ready, script, connections, given.seconds)
+            bare = (bare + bare_rate(3, image)) / 2
             after = [gauge(ready, f"winml_{one}_memory_bytes") for one in ("worker", "server")]
             grown = (sum(after) - sum(before)) / 2**20
             print(
