@@ -77,6 +77,8 @@ KINDS = {
     "GAIN": "30% or 1.5x",
     "FILE": "a file",
     "DIR": "a folder",
+    "DIR|FILE.zip": "a folder or an archive to write",
+    "KEY": "a public key, or its file",
     "FILE.npz": "arrays by name",
     "FILE.html": "a page",
     "FILE|NAME": "a file, or the name of something that ships with winml",

@@ -1,7 +1,7 @@
 """Secret keys in the format of minisign: read, made, and used to sign.
 
 Signing here is not constant in time: it belongs on a machine where nobody else measures, or the program `minisign`
-signs the manifest, with the same result (docs/decisions/0031-package-signatures.md).
+signs the manifest, with the same result (docs/decisions/0033-package-signatures.md).
 """
 
 from __future__ import annotations

@@ -87,7 +87,6 @@ def command(model: str | None, sample: bool, output: str | None, overwrite: bool
     _say(result)
     result_file.say_wrote()
     console.say("next", f"winml perf {model_option(request.model.model, sample=sample)} --target {result.target}")
-    result_file.say_report()
 
 
 def _say(result: PredictionResult) -> None:
