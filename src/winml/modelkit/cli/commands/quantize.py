@@ -114,7 +114,7 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes", "wide_
 @click.option(
     "--smooth",
     type=click.FloatRange(0, 1),
-    metavar="ALPHA",
+    metavar="X",
     help="Move this share of the ranges of activations into weights (SmoothQuant); 0.5 is usual.",
 )
 @click.option("--op-types", multiple=True, metavar="OP", help="Only this operator; may be repeated.")
