@@ -70,7 +70,11 @@ def account() -> None:
 
 
 def extension() -> None:
-    if MOOD == "no-extension":
+    installed = ROOT / "installed-extension"
+    if sys.argv[2] == "add":
+        installed.touch()
+        return
+    if MOOD == "no-extension" and not installed.exists():
         fail(1, "ERROR: The extension azure-devops is not installed.")
     answer({"name": "azure-devops", "version": "1.0.7"})
 

@@ -67,6 +67,17 @@ def test_the_check_up_front_is_exit_3_with_the_next_step(
     assert hint is None or hint in (caught.value.hint or "")
 
 
+def test_the_extension_is_installed_only_when_the_user_agrees(az: StandInAz, feed: AzureFeed) -> None:
+    az.mood("no-extension")
+    with pytest.raises(UnavailableError, match="no extension") as caught:
+        feed.check()
+    assert "--install-extension" in (caught.value.hint or "")
+    assert not any(call.startswith("extension add") for call in az.calls)
+    feed.install_extension = True
+    feed.check()
+    assert any(call.startswith("extension add --name azure-devops --yes") for call in az.calls)
+
+
 def test_without_az_the_way_to_get_it_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UnavailableError, match="not on PATH") as caught:

@@ -55,6 +55,8 @@ _TEXTS: dict[str, Callable[[Any], str]] = {
     "KbReport": kb.report_text,
     "MendResult": mend.mend_text,
     "OptimizeResult": optimize.optimize_text,
+    "KeyResult": packages.key_text,
+    "LoaderCopy": packages.loader_text,
     "PackageResult": packages.package_text,
     "PackageVerification": packages.verification_text,
     "PerfParts": perf.parts_text,
