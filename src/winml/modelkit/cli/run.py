@@ -78,7 +78,7 @@ def _nearest(error: click.ClickException, context: click.Context, args: list[str
     return None
 
 
-_NOT_A_CHOICE = re.compile(r"'(?P<value>.*)' is not one of ", re.DOTALL)
+_NOT_A_CHOICE = re.compile(r"'(?P<value>.*)' is not (?:one of |')", re.DOTALL)
 
 
 class _SafeFormatter(logging.Formatter):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import click
@@ -13,10 +14,11 @@ from winml.modelkit.cli.options import HELP, examples, json_option, output_optio
 
 
 class PackageGroup(Group):
-    """A first word that is no sub-command is a build folder: `winml package BUILD` is `winml package create BUILD`."""
+    """A first word that names a folder stands for `winml package create` with that build."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if args and args[0] not in self.commands and not args[0].startswith("-"):
+        # A word that is neither a sub-command nor a path is a misspelt sub-command.
+        if args and args[0] not in self.commands and Path(args[0]).exists():
             args = ["create", *args]
         return super().parse_args(ctx, args)
 
