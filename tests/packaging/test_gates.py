@@ -27,7 +27,7 @@ PROOF = Proof(
     samples=4,
     placement=PLACED,
 )
-METRIC = MetricEvidence(metric="accuracy", value=0.9, drop=0.01, drop_interval=None)
+METRIC = MetricEvidence(metric="accuracy", value=0.9, interval=(0.88, 0.92), drop=0.01, drop_interval=(0.0, 0.02))
 WHOLE = ArtifactEvidence(
     target="qnn/npu",
     simulated=False,
@@ -61,7 +61,9 @@ def test_an_artifact_with_all_evidence_passes_every_gate() -> None:
         ({"proof": replace(PROOF, agreement=LeastAgreement(output="y", cosine=0.9))}, "agrees", "failed"),
         ({"proof": replace(PROOF, agreement=None)}, "agrees", "not known"),
         ({"metrics": ()}, "accuracy", "not known"),
-        ({"metrics": (replace(METRIC, drop=0.03),)}, "accuracy", "failed"),
+        ({"metrics": (replace(METRIC, drop=0.03, drop_interval=(0.021, 0.04)),)}, "accuracy", "failed"),
+        ({"metrics": (replace(METRIC, drop_interval=(0.0, 0.03)),)}, "accuracy", "not known"),
+        ({"metrics": (replace(METRIC, drop_interval=None),)}, "accuracy", "not known"),
         ({"metrics": (replace(METRIC, drop=None),)}, "accuracy", "not known"),
         ({"metrics": (replace(METRIC, failed_checks=("no",)),)}, "accuracy", "failed"),
         ({"against_cpu": ()}, "latency", "not known"),

@@ -185,6 +185,9 @@ def _metrics(result: EvalResult) -> list[MetricEvidence]:
             MetricEvidence(
                 metric=name,
                 value=None if estimate is None else estimate.value,
+                interval=None
+                if estimate is None or estimate.interval is None
+                else (estimate.interval.low, estimate.interval.high),
                 drop=None if drop is None else drop.value,
                 drop_interval=interval,
                 failed_checks=checks["exceeded"],

@@ -41,6 +41,7 @@ class MetricEvidence:
 
     metric: str
     value: float | None
+    interval: tuple[float, float] | None
     drop: float | None
     drop_interval: tuple[float, float] | None
     failed_checks: tuple[str, ...] = ()
@@ -161,18 +162,35 @@ def _judge_metric(metric: MetricEvidence, limits: Limits) -> tuple[Answer, str]:
     if metric.unknown_checks:
         return "not known", f"{name}: {metric.unknown_checks[0]}"
     said = f"{name} {value:.4f}" if value is not None else name
+    answers: list[tuple[Answer, str]] = []
     if limits.min_metric is not None:
-        if value is None:
-            return "not known", f"{name} has no value"
-        if value < limits.min_metric:
-            return "failed", f"{said} is below {limits.min_metric:g}"
-    if limits.max_drop is not None:
-        if drop is None:
-            return "not known", f"{said}; it was not compared with a reference"
-        if drop > limits.max_drop:
-            return "failed", f"{said} dropped by {drop:.4f}, the limit is {limits.max_drop:g}"
-        said = f"{said}, drop {drop:.4f}"
-    return "passed", "; ".join((said, *metric.held_checks))
+        answer = _beside(metric.interval, limits.min_metric, above=True)
+        answers.append((answer, f"{said}{_spread(metric.interval)}, the least is {limits.min_metric:g}"))
+    if limits.max_drop is not None and drop is None:
+        answers.append(("not known", f"{said}; it was not compared with a reference"))
+    elif limits.max_drop is not None:
+        answer = _beside(metric.drop_interval, limits.max_drop, above=False)
+        answers.append(
+            (answer, f"{said}, drop {drop:.4f}{_spread(metric.drop_interval)}, the limit is {limits.max_drop:g}")
+        )
+    worst = max(answers, key=lambda one: ("passed", "not known", "failed").index(one[0]), default=("passed", said))
+    if worst[0] != "passed":
+        return worst
+    return "passed", "; ".join((*(reason for _, reason in answers), *metric.held_checks)) or said
+
+
+def _beside(interval: tuple[float, float] | None, limit: float, *, above: bool) -> Answer:
+    """On which side of a limit a whole interval lies; one that holds the limit decides nothing, as in `winml eval`."""
+    if interval is None:
+        return "not known"
+    low, high = interval
+    if above:
+        return "passed" if low >= limit else "failed" if high < limit else "not known"
+    return "passed" if high <= limit else "failed" if low > limit else "not known"
+
+
+def _spread(interval: tuple[float, float] | None) -> str:
+    return " (no interval)" if interval is None else f" ({interval[0]:.4f} … {interval[1]:.4f})"
 
 
 def judge_latency(evidence: ArtifactEvidence) -> GateAnswer:
