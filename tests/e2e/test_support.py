@@ -45,7 +45,7 @@ def test_a_batch_says_what_became_of_every_model(batch: Path) -> None:
     assert [(m["status"], m["reached"]) for m in table["models"]] == [
         ("RUN", "L2"), ("BLOCKED-UPSTREAM", None), ("OUT-OF-SCOPE", "L2"),
     ]  # fmt: skip
-    assert "Blip2QFormerModel needs `query_embeds`" in table["models"][1]["reason"]
+    assert "Blip2QFormerModel accepts none of 4 sets of inputs" in table["models"][1]["reason"]
     assert "no measured effect" in table["models"][2]["reason"]
     assert "BLOCKED-UPSTREAM" in (batch / "out" / "batch.md").read_text(encoding="utf-8")
 

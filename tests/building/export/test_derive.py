@@ -268,8 +268,8 @@ def test_a_class_that_is_never_called_itself_names_its_parts(worker: Worker, tmp
 
 
 def test_an_input_of_an_unknown_name_is_named(worker: Worker, tmp_path: Path) -> None:
-    folder = write(tmp_path / "m", "Blip2QFormerModel", **{"model_type": "blip_2_qformer", **TEXT})
-    with pytest.raises(RequestError, match="needs `query_embeds`"):
+    folder = write(tmp_path / "m", "Qwen2VisionTransformerPretrainedModel", model_type="qwen2_vl_vision")
+    with pytest.raises(RequestError, match="needs `grid_thw`"):
         derive(worker, folder)
 
 

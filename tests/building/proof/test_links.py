@@ -32,6 +32,19 @@ def test_a_cache_of_fixed_length_has_the_last_words_of_the_first_part(length: in
     assert made["past_0_key"][0, 0].tolist() == CACHE[0, 0, rows].tolist()
 
 
+def test_the_mask_of_a_pair_is_as_long_as_the_cache_and_the_next_word() -> None:
+    feed = {
+        "input_ids": np.zeros((1, 1), np.int64),
+        "decoder_attention_mask": np.zeros((1, 9), np.int64),
+        "position_ids": np.zeros((1, 1), np.int64),
+        "past_0_decoder_key": np.zeros((1, 1, 4, 2), np.float32),
+    }
+    specs = [spec("past_0_decoder_key", 1, 1, "past", 2), *(spec(name, 1, "n") for name in feed if "past" not in name)]
+    made = link("decode", feed, specs, {"prefill": Ran({}, {"present_0_decoder_key": CACHE})})
+    assert made["decoder_attention_mask"].tolist() == [[1, 1, 1, 1]]
+    assert made["position_ids"].tolist() == [[3]]
+
+
 def test_mask_and_positions_go_on_where_the_first_words_end() -> None:
     feed = {
         "input_ids": np.zeros((1, 1), np.int64),

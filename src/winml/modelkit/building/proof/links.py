@@ -75,7 +75,8 @@ def _positions(prefill: Ran, linked: Arrays) -> Arrays:
     caches = [array for name, array in linked.items() if name.startswith(PAST) and "_encoder_" not in name]
     if PAIR_MASK in linked and caches:
         words, length = linked["input_ids"], caches[0].shape[LENGTH]
-        found = {PAIR_MASK: np.ones_like(linked[PAIR_MASK])}
+        # As long as the cache that was passed on, whatever the length of the synthetic one.
+        found = {PAIR_MASK: np.ones((len(words), length + words.shape[1]), linked[PAIR_MASK].dtype)}
         if "position_ids" in linked:
             places = np.broadcast_to(length + np.arange(words.shape[1]), words.shape)
             found["position_ids"] = places.astype(linked["position_ids"].dtype)
