@@ -75,6 +75,8 @@ COMMANDS = (
     "perf --sample --target cpu --op-tracing detail --baseline traced_op_trace.json --top-k 10",
     "trace diff traced_op_trace.json traced_op_trace.json",
     "eval --sample --target cpu --samples 40",
+    "run --sample --target cpu",
+    "package copy-loader -o loader{columns}.py",
     "debug -m int8.onnx --reference {sample} --data {test} --samples 2 --target cpu",
     "eval -m int8.onnx --reference {sample} --data {test} --task image-classification --samples 40 --max-drop 0.5",
     "compare {sample} int8.onnx --target cpu --max-seconds 2 --no-calibration --normal-priority -o compare.json "
@@ -115,6 +117,10 @@ NOT_HERE = {
     "completion": "prints a script",
     "ep install": "downloads",
     "kb replay": "measures for minutes; its text is that of `kb show` and `compare`",
+    "package create": "needs evaluations with many samples; `docs/package.md` runs it",
+    "package create-key": "its key differs from run to run",
+    "package verify": "needs a package; `docs/package.md` runs it",
+    "serve": "runs until it is stopped; `docs/run-and-serve.md` and `tests/serving` run it",
 }
 """Sub-commands that no transcript shows, and why."""
 

@@ -129,7 +129,7 @@ class _Effects:
 
     def store(self, part: Mapping[str, Any], value: object) -> None:
         path = self._folder / "entry.json"
-        path.write_text(json.dumps(to_json(value)), encoding="utf-8")
+        path.write_text(json.dumps(to_json(value)), encoding="utf-8", newline="\n")
         self._cache.stages.store(self._key(part), {"entry.json": path}, to_json(value))
 
 

@@ -51,7 +51,10 @@ def _trace() -> None:
     }
     opened = {"input_ids": 2, "attention_mask": 2, "pixel_values": 1}
     shapes = {name: dict.fromkeys(range(count), Dim.DYNAMIC) for name, count in opened.items()}
-    with torch.no_grad(), tempfile.TemporaryDirectory(dir=Path.cwd(), prefix="trial-") as folder:
+    with (
+        torch.no_grad(),
+        tempfile.TemporaryDirectory(dir=Path.cwd(), prefix="trial-", ignore_cleanup_errors=True) as folder,
+    ):
         program = OnnxExporter().export(_Trial().eval(), inputs, config=OnnxConfig(dynamic_shapes=shapes))
         program.save(str(Path(folder) / "trial.onnx"), external_data=True)
 
