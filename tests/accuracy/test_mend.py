@@ -93,7 +93,6 @@ def test_a_model_that_holds_the_limit_stays_quantized(model: Path) -> None:
     assert result.layers is None
 
 
-@pytest.mark.usefixtures("layers_alone")
 def test_a_limit_that_nothing_holds_is_said_and_nothing_is_written(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
