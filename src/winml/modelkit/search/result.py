@@ -21,6 +21,7 @@ from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import NotEmpty, Pattern, key
 from winml.modelkit.core.verdict import Verdict, gain_pct, speedup
 from winml.modelkit.ep.trust import option_to_repeat
+from winml.modelkit.knowledge.model_family import ModelFamily
 from winml.modelkit.measuring.protocols import PROTOCOLS
 from winml.modelkit.measuring.summary import spread_of
 from winml.modelkit.search import race, strategy
@@ -149,6 +150,8 @@ class SearchResult(CommandResult):
     targets: Annotated[tuple[Target, ...], NotEmpty()]
     objective: Objective
     gate: GateResult
+    family: ModelFamily | None = key(omit=True)
+    """What the model may be, by which findings apply; absent in a result that was read from a journal."""
     folder: str
     finished: bool
     ended: str
@@ -410,6 +413,7 @@ def make_result(start: Preparation, study: Study, folder: SearchFolder, ended: s
         targets=tuple(r.target for r in start.resolved),
         objective=start.objective,
         gate=GateResult(limits=start.gate.limits, words=start.gate.describe()),
+        family=start.family,
         folder=str(folder.path),
         finished=ended is not None,
         ended=ended or "not finished; resume with `--resume`",
