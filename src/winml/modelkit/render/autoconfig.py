@@ -36,7 +36,7 @@ _FRONT = {
     "tokens-per-second": "speed, {} and size",
     "memory": "memory, {} and size",
 }
-_SAID_BY_NUMBERS = frozenset({"baseline", "kept", "confirmed", "slower", "no gain"})
+_SAID_BY_NUMBERS = frozenset({"baseline", "kept", "confirmed", "no gain"})
 """States whose reason is in the other columns."""
 _SKIPPED = {
     "graph": ("does not apply to this graph", "do not apply to this graph"),

@@ -267,7 +267,20 @@ def _verdict(trial: Trial, known: SearchState) -> Verdict | None:
         return Verdict("FAILED", trial.reason)
     if not trial.series.deciding:
         return Verdict("FAILED", trial.series.disturbed or trial.reason)
-    return known.yardstick.verdict(trial.series)
+    return _against_champion(trial, known.yardstick.verdict(trial.series), known)
+
+
+def _against_champion(trial: Trial, verdict: Verdict, known: SearchState) -> Verdict:
+    """The verdict on a trial that may be faster than the baseline, and is certainly no better than the champion."""
+    champion = strategy.choose_champion(known.state)
+    if verdict.verdict != "INCONCLUSIVE" or trial.series is None or trial.series.disturbed is not None:
+        return verdict
+    if champion.outcome == "baseline" or trial.id == champion.id:
+        return verdict
+    if not race.is_behind(trial, champion, known.yardstick):
+        return verdict
+    reason = f"no better than {champion.id}: dropped from the race after {len(trial.series.deciding)} rounds"
+    return replace(verdict, verdict="DISCARD", reason=reason)
 
 
 def _changes(config: ConfigJSON, base: ConfigJSON) -> dict[str, Any]:
