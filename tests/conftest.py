@@ -99,6 +99,8 @@ def _package_reason(item: pytest.Item) -> str | None:
         return "torch or transformers is not installed (pip install '.[hf]')"
     if item.get_closest_marker("qnn") and find_spec("onnxruntime_qnn") is None:
         return "the package onnxruntime-qnn is not installed (pip install '.[qnn]')"
+    if item.get_closest_marker("parquet") and find_spec("pyarrow") is None:
+        return "the package pyarrow is not installed (pip install '.[parquet]')"
     if item.get_closest_marker("dask") and find_spec("distributed") is None:
         return "the package distributed is not installed (pip install '.[dask]')"
     if item.get_closest_marker("pandas") and find_spec("pandas") is None:
