@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parent / "results" / "npu_accuracy.json"
 sys.path.insert(0, str(HERE.parents[1] / "tests"))
 
-PRECISIONS = {"swin": "w8a16", "yolos": "int8", "detr": "int8", "vit": "int8"}
+PRECISIONS = {"swin": "w8a16", "yolos": "int8", "detr": "w8a16", "vit": "int8"}
 LIMIT = 0.99
 
 
