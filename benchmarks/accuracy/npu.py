@@ -97,7 +97,8 @@ def run_model(name: str, work: Path, target: str, samples: int) -> dict[str, Any
         row |= {
             "before": first.agreement, "after": mended.evaluation.distance and last.agreement,
             "layers": mended.layers, "raised": len(mended.raised), "kept": len(mended.kept),
-            "attempts": len(mended.attempts), "bytes_before": first.bytes, "bytes_after": last.bytes,
+            "mending": list(last.mending), "attempts": len(mended.attempts),
+            "bytes_before": first.bytes, "bytes_after": last.bytes,
             "placed_before": first.placed, "placed_after": last.placed, "summary": list(mended.summary),
         }  # fmt: skip
     return {**row, "seconds": round(time.monotonic() - started, 1)}
