@@ -159,4 +159,5 @@ def calibration_data(sample: bool, given: dict[str, Any]) -> Any:
         seed=given["seed"],
         columns=parse_pairs(given["columns"], option="--column", example="text=sentence"),
         processor=given["processor"],
+        length=given.get("length"),
     )
