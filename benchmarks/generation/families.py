@@ -69,7 +69,7 @@ def judge_decoder(name: str, source: Path, work: Path) -> dict[str, Any]:
     if not built["ok"]:
         return {"refused": plain(built["error"]["message"])}
     exported = json.loads((work / base / "export_metadata.json").read_text(encoding="utf-8"))
-    row: dict[str, Any] = {"exporter": exported["exporter"], "tokens": exported["parity"].get("tokens")}
+    row: dict[str, Any] = who_exported(exported) | {"tokens": exported["parity"].get("tokens")}
     row["bytes"] = {"fp32": built["artifact"]["bytes"]}
     row["precisions"] = {}
     for precision in PRECISIONS:
@@ -81,6 +81,18 @@ def judge_decoder(name: str, source: Path, work: Path) -> dict[str, Any]:
         row["bytes"][precision] = other["artifact"]["bytes"]
         row["precisions"][precision] = compare(folder, base, work)
     return row
+
+
+def who_exported(exported: dict[str, Any]) -> dict[str, Any]:
+    """The exporter of a decoder, and why it was not onnxruntime-genai's builder."""
+    from winml.modelkit.building.export import genai
+
+    row: dict[str, Any] = {"exporter": exported["exporter"]}
+    if exported["exporter"] == genai.EXPORTER:
+        return row
+    if exported["architecture"] not in genai.ARCHITECTURES:
+        return row | {"because": f"the builder has no {exported['architecture']}"}
+    return row | {"because": plain(" ".join(exported["warnings"])) or "not said"}
 
 
 def compare(folder: str, base: str, work: Path) -> dict[str, Any]:
@@ -151,7 +163,7 @@ def judge_real_layers(names: list[str], work: Path) -> None:
             row["refused"] = plain(built["error"]["message"])
         elif name in real_layers.DECODERS:
             exported = json.loads((folder / "export_metadata.json").read_text(encoding="utf-8"))
-            row |= {"exporter": exported["exporter"], "difference": exported["parity"]["difference"]}
+            row |= who_exported(exported) | {"difference": exported["parity"]["difference"]}
             row["tokens"] = run_script("decoder_tokens.py", str(source), str(folder))
         else:
             tokens = {}
