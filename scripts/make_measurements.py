@@ -257,7 +257,7 @@ def generation_families() -> str:
         shares = [_value(one.get("equal_tokens")) for one in precisions.values()]
         ratios = [_value(one.get("perplexity_ratio")) for one in precisions.values()]
         rows.append(
-            f"| {name} | {row['exporter']} | {equal} | {', '.join(shares) or 'not asked'} | "
+            f"| {name} | {_exporter(row)} | {equal} | {', '.join(shares) or 'not asked'} | "
             f"{', '.join(ratios) or 'not asked'} | {_placed(row['npu'])} |"
         )
     return "\n".join([*rows, "", f"Values: {_link(path)}."])
@@ -277,8 +277,15 @@ def generation_real_layers() -> str:
             rows.append(f"{start} refused: {row['refused'][:80]} | | | |")
             continue
         cells = [_tokens(row["tokens"].get(kind)) for kind in ("batch 1", "batch 2, padded", "without past")]
-        rows.append(f"{start} {row['exporter']} | {' | '.join(cells)} |")
+        rows.append(f"{start} {_exporter(row)} | {' | '.join(cells)} |")
     return "\n".join([*rows, "", f"Values: {_link(path)}."])
+
+
+def _exporter(row: dict[str, Any]) -> str:
+    """Who exported a model, and why it was not onnxruntime-genai's builder, where that was asked."""
+    reason = row.get("because", "")
+    reason = reason.partition("as asked it failed: ")[2] or reason
+    return f"{row['exporter']} ({reason})" if reason else str(row["exporter"])
 
 
 def _tokens(entry: dict[str, Any] | None) -> str:
