@@ -99,6 +99,8 @@ def _package_reason(item: pytest.Item) -> str | None:
         return "torch or transformers is not installed (pip install '.[hf]')"
     if item.get_closest_marker("qnn") and find_spec("onnxruntime_qnn") is None:
         return "the package onnxruntime-qnn is not installed (pip install '.[qnn]')"
+    if item.get_closest_marker("parquet") and find_spec("pyarrow") is None:
+        return "the package pyarrow is not installed (pip install '.[parquet]')"
     if item.get_closest_marker("dask") and find_spec("distributed") is None:
         return "the package distributed is not installed (pip install '.[dask]')"
     if item.get_closest_marker("pandas") and find_spec("pandas") is None:
@@ -159,6 +161,7 @@ def _sandbox_reason(item: pytest.Item) -> str | None:
     return None
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect what this machine cannot run; the summary says how many and why."""
     reasons = {item: reason for item in items if (reason := _reason(item)) is not None}
@@ -167,18 +170,37 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in reasons]
         config.stash[_REASONS] = Counter(reasons.values())
     if hasattr(config, "workerinput"):
+        _keep_modules_together(items)
         items.sort(key=_place_in_line)
 
 
-LONG_GROUPS = ("measuring", "hf", "environments", "support", "support-hf", "cluster", "compile")
-"""Tests of a group run on one worker; those that take minutes, longest first."""
+LONG_GROUPS = (
+    "measuring", "hf", "support-hf", "e2e/test_matrix.py", "environments", "support", "cluster", "e2e/test_build.py",
+    "e2e/test_documentation.py", "goldens/test_goldens.py", "e2e/test_readme.py", "accuracy/test_mend.py",
+    "e2e/test_eval.py", "e2e/test_quantize.py", "api/test_functions.py", "compile",
+)  # fmt: skip
+"""Tests of a group run on one worker, and files; those that take minutes, longest first."""
+
+
+def _group(item: pytest.Item) -> str | None:
+    marker = item.get_closest_marker("xdist_group")
+    return None if marker is None else marker.args[0]
+
+
+def _keep_modules_together(items: list[pytest.Item]) -> None:
+    """Run tests that share a fixture of their module on one worker: each of the two would make it again."""
+    for item in items:
+        fixtures = getattr(item, "_fixtureinfo").name2fixturedefs.values()  # noqa: B009 - not typed
+        module = item.nodeid.partition("::")[0]
+        if _group(item) is None and any(d.scope == "module" and d.baseid == module for (*_, d) in fixtures):
+            item.add_marker(pytest.mark.xdist_group(module.removeprefix("tests/")))
 
 
 def _place_in_line(item: pytest.Item) -> int:
-    """Long groups begin first: the last one would run on one worker while the other has nothing left to do."""
-    marker = item.get_closest_marker("xdist_group")
-    group = None if marker is None else marker.args[0]
-    return LONG_GROUPS.index(group) if group in LONG_GROUPS else len(LONG_GROUPS)
+    """Long work begins first: the last one would run on one worker while the other has nothing left to do."""
+    names = (_group(item), item.nodeid.partition("::")[0].removeprefix("tests/"))
+    places = [LONG_GROUPS.index(name) for name in names if name in LONG_GROUPS]
+    return min(places, default=len(LONG_GROUPS))
 
 
 _REASONS = pytest.StashKey[Counter[str]]()
@@ -213,7 +235,7 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def hf_folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a tiny model of every Hugging Face family, made in another process: torch stays out of ours."""
     folder = tmp_path_factory.mktemp("hf")
-    names = [*hf_zoo.FAMILIES, "vit_gpt2"]
+    names = [*hf_zoo.FAMILIES, "vit_gpt2", "llama"]
     done = subprocess.run(
         [sys.executable, hf_zoo.__file__, folder, *names], capture_output=True, text=True, timeout=500, check=False,
         env={**os.environ, **hf_zoo.ONE_THREAD},

@@ -6,6 +6,8 @@ tests/docs/test_pages.py.
 
 from __future__ import annotations
 
+import functools
+import itertools
 import json
 import os
 import re
@@ -49,7 +51,34 @@ def at_batch(size: int, path: Path) -> None:
     path.write_bytes(model.SerializeToString())
 
 
+def _options(command: str) -> frozenset[tuple[str, ...]]:
+    """A command and its options with their values, unless those name a model or an output."""
+    words = shlex.split(command, comments=True)[1:]
+    starts = [index for index, word in enumerate(words) if word.startswith("-")]
+    groups = [tuple(words[a:b]) for a, b in itertools.pairwise([0, *starts, len(words)])]
+    return frozenset(group[:1] if group[:1] in (("-m",), ("-o",)) else group for group in groups)
+
+
+@functools.cache
+def _run_elsewhere() -> frozenset[str]:
+    """Commands that show nothing new: the README, or a line before, has the same options with the same values."""
+    lines = [line.strip() for block in PAGES[0].texts("sh") for line in block.splitlines() if "openvino" not in line]
+    seen = {_options(line) for line in lines if line.startswith("winml ")}
+    found = []
+    for command in _commands():
+        if _options(command) in seen:
+            found.append(command)
+        seen.add(_options(command))
+    return frozenset(found)
+
+
 def _marks(command: str) -> list[pytest.MarkDecorator]:
+    if command in _run_elsewhere():
+        return [pytest.mark.slow, *_needs(command)]
+    return _needs(command)
+
+
+def _needs(command: str) -> list[pytest.MarkDecorator]:
     if "openvino" in command:
         return [pytest.mark.package_index, pytest.mark.xdist_group("environments"), pytest.mark.timeout(900)]
     if command.startswith("winml feed"):
@@ -99,7 +128,7 @@ def test_a_command_in_the_docs_works(command: str, tmp_path: Path) -> None:
 
 def _first_ones() -> set[str]:
     """One command line for every command, which is started as a user starts it."""
-    by_name = {command.split()[1]: command for command in reversed(_commands())}
+    by_name = {command.split()[1]: command for command in reversed(_commands()) if command not in _run_elsewhere()}
     return set(by_name.values())
 
 
@@ -137,7 +166,7 @@ def _scripts() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(
     ("page", "script"),
-    [pytest.param(page, script, marks=_marks(script), id=page) for page, script in _scripts()],
+    [pytest.param(page, script, marks=_needs(script), id=page) for page, script in _scripts()],
 )
 def test_a_script_in_the_docs_works(page: str, script: str, tmp_path: Path) -> None:
     shutil.copy(sample.MODEL, tmp_path / "model.onnx")

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,19 @@ from program import QUICK, failed, valid, winml_process
 from test_build import Builds
 
 import hf_zoo
+import winml.modelkit as wk
 from winml.modelkit.core.generation import read_decoder_folder
 from winml.modelkit.core.target import Target
 from winml.modelkit.session.composite import Composite
 
 pytestmark = [pytest.mark.hf, pytest.mark.xdist_group("hf")]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _warm_exports() -> Iterator[None]:
+    """Exports of all commands share a process that has imported torch; tests/building/export/test_warm.py tests it."""
+    with wk.warm_exports():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +116,7 @@ def test_commands_take_the_folder_itself(bert: dict[str, Any], builds: Builds, h
     assert valid(analyzed.stdout)["supported"] is True
 
 
-def test_a_composite_model_is_built_part_by_part(builds: Builds, hf_folders: Path) -> None:
+def test_a_composite_model_is_built_part_by_part_and_says_what_pytorch_says(builds: Builds, hf_folders: Path) -> None:
     words = ("-m", hf_folders / "t5", "--target", "cpu", "--no-analyze")
     result = builds.build(*words, "-o", "t5")
     assert [part["part"] for part in result["parts"]] == ["encoder", "prefill", "decode"]
@@ -116,6 +125,11 @@ def test_a_composite_model_is_built_part_by_part(builds: Builds, hf_folders: Pat
     assert set(parts["parts"]) == {"encoder", "prefill", "decode"}
     assert (builds.folder / "t5" / "decode" / "model.onnx").is_file()
     assert "holds another build" in failed(builds.winml("build", *words, "-o", "t5"), 2)
+    with np.load(hf_folders / "t5" / hf_zoo.ANSWER) as stored:
+        inputs = dict(stored)
+    answer = inputs.pop("words")
+    with Composite(builds.folder / "t5", target=Target("cpu", "cpu")) as composite:
+        assert composite.generate(inputs, new_tokens=12).tolist() == answer.tolist()
 
 
 def test_a_decoder_is_built_as_a_folder_that_generates_text(builds: Builds, hf_folders: Path) -> None:

@@ -89,6 +89,11 @@ def _runs(marks: str, length: int) -> Iterator[tuple[int, int]]:
         start = place + 1
 
 
+def _is_table(sizes: list[int]) -> bool:
+    """Whether learned numbers have such sizes; one number for each pair of tokens is a mask."""
+    return len(sizes) > 1 and not (len(sizes) == 2 and sizes[0] == sizes[1])
+
+
 class _Marks:
     """The marks of a graph, in the order of its nodes."""
 
@@ -99,7 +104,7 @@ class _Marks:
         self._tables = {
             one.name
             for one in model.graph.initializer
-            if one.data_type in _FLOATS and sum(size != 1 for size in one.dims) > 1
+            if one.data_type in _FLOATS and _is_table([size for size in one.dims if size != 1])
         }
         self._constant = {"", *self._sizes, *(one.values.name for one in model.graph.sparse_initializer)}
         self._users: dict[str, list[NodeProto]] = {}
