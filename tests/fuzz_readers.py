@@ -7,6 +7,7 @@ minutes or hours.
 from __future__ import annotations
 
 import functools
+import gzip
 import hashlib
 import io
 import json
@@ -17,6 +18,7 @@ import wave
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -503,6 +505,40 @@ def _saved_npz() -> list[bytes]:
     return [*found, stream.getvalue()]
 
 
+def _of_parquet() -> dict[str, Reader]:
+    """The reader of parquet, where its package is."""
+    return {} if find_spec("pyarrow") is None else {"parquet table": Reader(_parquet, _parquets)}
+
+
+def _parquet(folder: Path, data: bytes) -> None:
+    from winml.modelkit.data.tables import open_table
+
+    table = open_table(_file(folder, "d.parquet", data))
+    list(table.rows(None, range(min(table.count, 50))))
+
+
+def _parquets() -> list[bytes]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    objects = [{"bbox": [[0.0, 0.0, 2.0, 3.0]] * n, "category": [1] * n} for n in (1, 2, 0)]
+    features = {"label": {"names": ["a", "b"], "_type": "ClassLabel"}}
+    table = pa.table(
+        {"x": ["a", "b", None], "file": [{"bytes": b"1", "path": "p"}] * 3, "label": [0, 1, 1], "o": objects}
+    )
+    table = table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+    found = []
+    for packed in ("none", "snappy", "zstd"):
+        stream = io.BytesIO()
+        pq.write_table(table, stream, compression=packed, row_group_size=2, write_page_checksum=packed == "zstd")
+        found.append(stream.getvalue())
+    return found
+
+
+def _packed() -> list[bytes]:
+    return [gzip.compress(lines, mtime=0) for lines in _lines({"x": [1, 2, 3], "t": "a", "label": 0})()]
+
+
 def _images() -> list[bytes]:
     from PIL import Image
 
@@ -783,6 +819,8 @@ def readers() -> dict[str, Reader]:
         "JSONL table": Reader(
             functools.partial(_table, "d.jsonl"), _lines({"x": [1, 2, 3], "t": "a", "label": 0}), "lines"
         ),
+        **_of_parquet(),
+        "packed JSONL table": Reader(functools.partial(_table, "d.jsonl.gz"), _packed),
         "image": Reader(_image, _images),
         "image processor": Reader(_image_processor, _json(PREPROCESSOR), "json"),
         "recording": Reader(_recording, _waves),

@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from winml.modelkit.data.audio import read_wave
-from winml.modelkit.data.row_plans import Columns, Row, RowPlan, by_input, by_text, content_of
+from winml.modelkit.data.row_plans import Columns, RowPlan, by_input, by_text, content_of
 from winml.modelkit.data.samples import SampleRequest
+from winml.modelkit.data.sources import Row
 
 
 def by_spoken(wanted: SampleRequest, columns: Columns) -> RowPlan:

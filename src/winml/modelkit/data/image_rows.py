@@ -13,8 +13,9 @@ import numpy.typing as npt
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.data.arrays import as_input, decode_array
 from winml.modelkit.data.images import decode_image, image_encoder
-from winml.modelkit.data.row_plans import Columns, Row, RowPlan, by_image, content_of, value_of
+from winml.modelkit.data.row_plans import Columns, RowPlan, by_image, content_of, value_of
 from winml.modelkit.data.samples import Sample, SampleRequest
+from winml.modelkit.data.sources import Row
 
 MILLIMETRES = 1000.0
 """What a depth map of whole numbers counts in, of a metre, unless its row says otherwise."""

@@ -104,7 +104,7 @@ class ParquetTable:
         wanted = iter(numbers)
         number, at = next(wanted, None), self._starts[group]
         with self._readable():
-            size = self._batch_rows(file.metadata.row_group(group), converts)
+            size = self._batch_rows(file.metadata.row_group(group))
             batches = file.iter_batches(size, row_groups=[group], columns=[*converts], use_threads=False)
         while number is not None:
             with self._readable():
@@ -119,11 +119,13 @@ class ParquetTable:
             at += batch.num_rows
             yield from rows
 
-    def _batch_rows(self, group: Any, columns: Collection[str]) -> int:
-        """How many rows are read together: fewer the larger they are, one at a time where each is an image."""
-        sizes = [group.column(index) for index in range(group.num_columns)]
-        size = sum(one.total_uncompressed_size for one in sizes if self._column(one.path_in_schema) in columns)
-        return max(1, min(_BATCH, _STREAM * max(1, group.num_rows) // max(1, size)))
+    def _batch_rows(self, group: Any) -> int:
+        """How many rows are read together: fewer the larger they are, one at a time where each is a large image.
+
+        Sizes of single columns are not asked for: the package ends the program where a damaged file has none.
+        """
+        rows, size = int(group.num_rows), int(group.total_byte_size)
+        return max(1, min(_BATCH, _STREAM * rows // max(1, size)))
 
     def _column(self, name: str) -> str:
         """The column that a name is of, or that a field lies in."""

@@ -12,8 +12,9 @@ from winml.modelkit.core.errors import DataError
 from winml.modelkit.data import processor
 from winml.modelkit.data.arrays import as_input, without_axis
 from winml.modelkit.data.images import image_encoder
-from winml.modelkit.data.row_plans import Columns, Row, RowPlan, content_of, text_of, value_of, words_of
+from winml.modelkit.data.row_plans import Columns, RowPlan, content_of, text_of, value_of, words_of
 from winml.modelkit.data.samples import Sample, SampleRequest, Spans
+from winml.modelkit.data.sources import Row
 from winml.modelkit.data.text import FIELDS, SETTINGS, TextEncoder, text_encoder
 from winml.modelkit.graph.inputs import Input
 
