@@ -17,6 +17,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,7 @@ CALIBRATION = 128
 LENGTH = 16
 TESTS = 1000
 LINES = 300
+PEER_SECONDS = 600
 
 
 @dataclass(frozen=True)
@@ -80,25 +82,40 @@ def plain(subject: Subject, output: Path) -> dict[str, Any]:
 NNCF = """
 import sys
 sys.path.insert(0, sys.argv[1])
-import nncf, onnx
-from subjects import load, score
+import nncf, numpy as np, onnx
+from subjects import answer, judge, load
 model, place, output, limit = sys.argv[2:]
 calibration, held = load(f"{place}/calibration.all.npz"), load(f"{place}/limit.all.npz")
 loaded = onnx.load(model)
 read = {value.name for value in loaded.graph.input}
-pick = lambda feed: {name: feed[name] for name in read}
-more = {"model_type": nncf.ModelType.TRANSFORMER} if "attention_mask" in read else {}
+texts = "attention_mask" in read
+pick = lambda item: {name: item[0][name] for name in read}
+
+def validate(candidate, items):
+    # The metric, and for each sample whether it is right; of texts, which have no metric alone, what the model gives.
+    items = list(items)
+    answers = answer(candidate.SerializeToString(), [feed for feed, _ in items])
+    if texts:
+        metric = judge(answers, held.labels) if len(items) == 2 * len(held.labels) else 0.0
+        return metric, [[one] for one in answers]
+    right = [float(one.argmax() == label) for one, (_, label) in zip(answers, items)]
+    return float(np.mean(right)), right
+
+labels = np.repeat(held.labels, 2) if texts else held.labels
 quantized = nncf.quantize_with_accuracy_control(
-    loaded, nncf.Dataset(calibration.feeds, pick), nncf.Dataset(held.feeds, pick),
-    lambda candidate, _: (score(candidate.SerializeToString(), held), None),
-    max_drop=float(limit), subset_size=len(calibration.feeds), **more)
+    loaded, nncf.Dataset([(feed, None) for feed in calibration.feeds], pick),
+    nncf.Dataset(list(zip(held.feeds, labels)), pick), validate, max_drop=float(limit),
+    subset_size=len(calibration.feeds), **({"model_type": nncf.ModelType.TRANSFORMER} if texts else {}))
 onnx.save(quantized, output)
 """
 
 
 def peer(python: str, subject: Subject, output: Path) -> dict[str, Any]:
     argv = [python, "-c", NNCF, str(HERE), str(subject.model), str(output.parent), str(output), str(MAX_DROP)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=PEER_SECONDS)
+    except subprocess.TimeoutExpired:
+        return {"error": f"not done after {PEER_SECONDS} s"}
     if done.returncode:
         return {"error": (done.stderr.strip().splitlines() or ["unknown"])[-1][:300]}
     return {}
@@ -106,7 +123,9 @@ def peer(python: str, subject: Subject, output: Path) -> dict[str, Any]:
 
 def winml(*args: str | Path, codes: tuple[int, ...] = (0, 5)) -> dict[str, Any]:
     argv = [sys.executable, "-m", "winml.modelkit", *map(str, args), "--json"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    with tempfile.TemporaryDirectory() as cache:  # so that no run takes what one before it has made
+        env = {**os.environ, "WINML_CACHE": cache}
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, env=env)
     if done.returncode not in codes or not done.stdout:
         raise SystemExit(f"{' '.join(argv)}\n{done.stderr}")
     return json.loads(done.stdout)
@@ -175,7 +194,7 @@ def _sentences(folder: Path) -> Subject:
 
     half = CALIBRATION // 2
     return Subject(
-        exported / "model.onnx", pairs(other[:half]), pairs(held), pairs(other[half:]),
+        exported / "model.onnx", pairs(other[:half]), pairs(held), pairs(other[half : half + LINES]),
         ("--task", "sentence-similarity", "--processor", str(home), "--length", str(LENGTH)),
         fetch.similarity("wordsim353", folder),
     )  # fmt: skip
@@ -199,10 +218,10 @@ def rows(kind: str, folder: Path, python: str) -> list[dict[str, Any]]:
         np.savez(place / "limit.npz", **subject.limit.inputs, label=subject.limit.labels)
     arms = {
         "float": lambda output: {},
+        "winml quantize --max-drop": lambda output: ours(subject, output, limit=True),
+        "winml quantize": lambda output: ours(subject, output, limit=False),
         "onnxruntime quantize_static": lambda output: plain(subject, output),
         "nncf with accuracy control": lambda output: peer(python, subject, output),
-        "winml quantize": lambda output: ours(subject, output, limit=False),
-        "winml quantize --max-drop": lambda output: ours(subject, output, limit=True),
     }
     made = []
     for number, (arm, make) in enumerate(arms.items()):

@@ -45,17 +45,27 @@ def session(model: Any) -> ort.InferenceSession:
     return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
-def score(model: Any, samples: Samples) -> float:
-    """Accuracy of classes; with `attention_mask`, the rank correlation of the similarity of each pair of texts."""
+def answer(model: Any, feeds: Sequence[Arrays]) -> list[np.ndarray]:
+    """What a model gives for each sample: the embedding of a text, else its first output."""
     opened = session(model)
     names = {value.name for value in opened.get_inputs()}
-    feeds = samples.feeds
-    answers = [opened.run(None, {name: feed[name] for name in names})[0] for feed in feeds]
-    if "attention_mask" not in samples.inputs:
-        return float((np.array([answer.argmax() for answer in answers]) == samples.labels).mean())
-    embedded = [_embed(answer[0], feed["attention_mask"][0]) for answer, feed in zip(answers, feeds, strict=True)]
-    cosines = [float(a @ b) for a, b in zip(embedded[::2], embedded[1::2], strict=True)]
-    return _spearman(np.array(cosines), samples.labels)
+    found = [opened.run(None, {name: feed[name] for name in names})[0][0] for feed in feeds]
+    if not feeds or "attention_mask" not in feeds[0]:
+        return found
+    return [_embed(states, feed["attention_mask"][0]) for states, feed in zip(found, feeds, strict=True)]
+
+
+def judge(answers: Sequence[np.ndarray], labels: np.ndarray) -> float:
+    """Accuracy of classes; with two answers for a label, the rank correlation of their similarity with it."""
+    if len(answers) == len(labels):
+        return float((np.array([one.argmax() for one in answers]) == labels).mean())
+    cosines = [float(a @ b) for a, b in zip(answers[::2], answers[1::2], strict=True)]
+    return _spearman(np.array(cosines), labels)
+
+
+def score(model: Any, samples: Samples) -> float:
+    """The metric of a model."""
+    return judge(answer(model, samples.feeds), samples.labels)
 
 
 def _embed(states: np.ndarray, mask: np.ndarray) -> np.ndarray:

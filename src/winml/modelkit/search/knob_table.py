@@ -69,9 +69,10 @@ def knobs(targets: tuple[Target, ...]) -> tuple[Knob, ...]:
 def make_space(
     base: ConfigJSON, targets: tuple[Target, ...], file: str | None, sensitivity: SensitivityResult | None = None
 ) -> Space:
-    """The space of all knobs, or of those in a space file; a sensitivity adds levels of mixed precision."""
+    """The space of all knobs, or of those in a space file; a sensitivity adds levels of mixed precision to either."""
     found = knobs(targets)
-    return _restrict_by(file, Space(found if sensitivity is None else add_levels(found, sensitivity), base))
+    space = _restrict_by(file, Space(found, base))
+    return space if sensitivity is None else Space(add_levels(space.knobs, found, sensitivity), base)
 
 
 def make_decoder_space(base: ConfigJSON, target: Target, file: str | None, *, fused: bool) -> Space:
