@@ -222,6 +222,8 @@ def _judge_verdict(verdict: Verdict) -> tuple[Answer, str]:
         gain = "" if verdict.gain_pct is None else f", {verdict.gain_pct:+.1f} %"
         return "passed", f"{verdict.verdict} against the CPU{gain}"
     interval = verdict.interval_pct
+    if interval is None and verdict.verdict == "DISCARD":
+        return "failed", f"DISCARD against the CPU: {verdict.reason}"
     if interval is None or verdict.verdict == "FAILED":
         return "not known", f"{verdict.verdict} against the CPU: {verdict.reason}"
     words = f"{verdict.verdict} against the CPU, gain {interval[0]:+.1f} … {interval[1]:+.1f} %"

@@ -860,7 +860,8 @@ def _session_options(
     chosen = {**row.get("device_options", {}).get(device, {}), **settings["ep_options"]}
     if simulated:
         chosen = {**row["simulator_options"], **chosen}
-    if full_name in ort.get_available_providers():
+    # A plugin is among the available providers once it is registered, and is not opened by its name then.
+    if full_name in ort.get_available_providers() and not (row.get("libraries") and _registered(ort, full_name)):
         return options, [(full_name, chosen), "CPUExecutionProvider"]
     devices = _devices(ort, row, libraries)
     # A simulator presents itself as the CPU it runs on.
@@ -872,14 +873,19 @@ def _session_options(
     return options, None
 
 
+def _registered(ort: Any, name: str) -> list[Any]:
+    """The devices of a plugin that is registered in this process."""
+    ask = getattr(ort, "get_ep_devices", None)
+    return [] if ask is None else [d for d in ask() if d.ep_name == name]
+
+
 def _devices(ort: Any, row: Mapping[str, Any], libraries: dict[str, str]) -> list[Any]:
     """The devices of a plugin provider, which is registered on the way when nobody has."""
     name = row["full_name"]
     ask = getattr(ort, "get_ep_devices", None)
     if ask is None:
         raise PackageError(f"this onnxruntime ({ort.__version__}) has no plugins, and does not contain {name}")
-    devices = [d for d in ask() if d.ep_name == name]
-    if devices:
+    if devices := _registered(ort, name):
         return devices
     library = libraries.get(name) or _installed_library(row)
     if library is None:
