@@ -97,10 +97,10 @@ def reads(node: NodeProto) -> Iterator[str]:
     """The values that a node reads, also those that graphs inside it take from outside."""
     yield from (name for name in node.input if name)
     for inner in walk.subgraphs(node):
-        yield from _captured(inner)
+        yield from _list_captured(inner)
 
 
-def _captured(graph: GraphProto) -> Iterable[str]:
+def _list_captured(graph: GraphProto) -> Iterable[str]:
     own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
     for node in graph.node:
         own.update(node.output)

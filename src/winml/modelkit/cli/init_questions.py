@@ -49,14 +49,14 @@ def ask(given: dict[str, Any]) -> dict[str, Any]:
 def _ask(text: str, default: str | None, check: Callable[[str], str]) -> str:
     """An answer that passed its check; a wrong one is asked for again with the reason."""
 
-    def checked(word: str) -> str:
+    def check_word(word: str) -> str:
         try:
             return check(word.strip())
         except RequestError as error:
             hint = f"; {error.hint}" if error.hint else ""
             raise click.BadParameter(plain_text.one_line(error.message + hint)) from error
 
-    answer: str = click.prompt(text, default=default, value_proc=checked, err=True, show_default=bool(default))
+    answer: str = click.prompt(text, default=default, value_proc=check_word, err=True, show_default=bool(default))
     return answer
 
 

@@ -38,6 +38,8 @@ _IGNORED = ("provider_options", "custom_ops_library", "ep_context_file_path", "e
 """Settings of a session that run code, choose a device or write files: those are the user's to give."""
 _IGNORED_OF_DECODER = ("sliding_window",)
 """A prompt is given at once here, not in windows."""
+_LENGTHS = ("max_position_embeddings", "n_positions", "max_target_positions")
+"""Names that configs of models have for the tokens of a text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,12 +141,12 @@ def make_genai_config(
             "present_key_names": folder.present_names[0],
             "present_value_names": folder.present_names[1],
         },
-        **_known(sizes),
+        **_drop_unknown(sizes),
     }
     return {
         "model": {
             "type": folder.model_type,
-            **_known(tokens),
+            **_drop_unknown(tokens),
             "context_length": folder.context_length,
             "decoder": decoder,
         },
@@ -158,8 +160,15 @@ def make_genai_config(
     }
 
 
-def _known(values: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_unknown(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
+
+
+def find_length(config: Mapping[str, Any]) -> int | None:
+    """How many tokens the config of a model says that its decoder takes."""
+    places = (config, config.get("decoder"), config.get("text_config"))
+    found = (place.get(name) for place in places if isinstance(place, Mapping) for name in _LENGTHS)
+    return next((size for size in found if isinstance(size, int) and size > 0), None)
 
 
 def _read(folder: Path, value: Mapping[str, Any]) -> DecoderFolder:

@@ -7,9 +7,7 @@ cursor or set the clipboard, characters that turn the direction of reading, line
 from __future__ import annotations
 
 import copy
-import html as _html
 import re
-import shlex
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
@@ -65,9 +63,13 @@ def markdown(text: str) -> str:
     return one_line(text).translate(_MARKDOWN)
 
 
+_HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
+"""As `html.escape`; importing that module costs more than this one."""
+
+
 def html(text: str) -> str:
     """Text that is no markup in HTML."""
-    return _html.escape(one_line(text))
+    return one_line(text).translate(_HTML)
 
 
 def values(value: Any, safe: Callable[[str], str] = one_line) -> Any:
@@ -102,6 +104,8 @@ def shell_word(text: str, *, windows: bool = sys.platform == "win32") -> str:
         shown = one_line(text)
         return shown if _BARE_WINDOWS.fullmatch(shown) else f'"{shown.translate(_WINDOWS)}"'
     if one_line(text) == text:
+        import shlex
+
         return shlex.quote(text)  # noqa: TID251 - this is the one place
     # Half characters in a text may be bytes of a file's name.
     is_name = all("\udc80" <= c <= "\udcff" for c in text if "\ud800" <= c <= "\udfff")

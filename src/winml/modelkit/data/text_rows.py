@@ -128,14 +128,14 @@ def by_passages(wanted: SampleRequest, columns: Columns) -> RowPlan:
     encoder = text_encoder(wanted)
 
     def encode(row: Row, where: str) -> Sample:
-        texts, grades = _graded(row, used, where)
+        texts, grades = _read_grades(row, used, where)
         runs = [encoder.encode([text_of(row, query, where), text], where) for text in texts]
         return Sample(runs[0], label=grades, more=tuple(runs[1:]))
 
     return RowPlan(encode, used, encoder.files, encoder.note, complete=True)
 
 
-def _graded(row: Row, used: dict[str, str], where: str) -> tuple[list[str], list[float]]:
+def _read_grades(row: Row, used: dict[str, str], where: str) -> tuple[list[str], list[float]]:
     """The passages of a row, and how relevant each is."""
     if "passages" in used:
         texts, grades = words_of(row, used["passages"], where), value_of(row, used["relevance"], where)

@@ -123,13 +123,13 @@ def _find_several_runtimes(facts: EnvironmentFacts) -> Iterator[Problem]:
             commands=(
                 *facts.installer.first,
                 f"{facts.installer.uninstall} {' '.join(d.name for d in runtimes)}",
-                _install(facts, _wanted(facts, RUNTIME)),
+                _install(facts, _describe_package(facts, RUNTIME)),
                 *(f"winml ep install {_RUNTIMES[name]}" for name in extra),
             ),
         )
 
 
-def _wanted(facts: EnvironmentFacts, name: str) -> str:
+def _describe_package(facts: EnvironmentFacts, name: str) -> str:
     """A package with all that winml and EPs ask of its version."""
     clauses = [r.versions for lines in facts.requirements.values() for r in lines if _is_checked(r) and r.name == name]
     return name + join_clauses(clauses)
@@ -151,7 +151,7 @@ def _find_unmet_requirements(facts: EnvironmentFacts) -> Iterator[Problem]:
                 yield Problem(
                     what=f"{name} is not installed",
                     why="winml does not work without it",
-                    commands=(*facts.installer.first, _install(facts, _wanted(facts, name))),
+                    commands=(*facts.installer.first, _install(facts, _describe_package(facts, name))),
                 )
             continue
         unmet = {
@@ -167,7 +167,7 @@ def _find_unmet_requirements(facts: EnvironmentFacts) -> Iterator[Problem]:
             yield Problem(
                 what=f"{name} {found.version} is not a version that works here",
                 why=" and ".join(f"{owner} needs {name}{versions}" for owner, versions in unmet.items()),
-                commands=(*facts.installer.first, _install(facts, "--upgrade", _wanted(facts, name))),
+                commands=(*facts.installer.first, _install(facts, "--upgrade", _describe_package(facts, name))),
             )
 
 

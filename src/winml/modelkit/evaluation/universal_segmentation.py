@@ -109,7 +109,7 @@ class InstanceScorer:
         found: dict[int, Found] = {}
         for number in {number for number, _, _ in instances}:
             mine = [(score, mask) for n, score, mask in instances if n == number]
-            overlap = np.asarray([[_shared(mask, s) for s in there.get(number, [])] for _, mask in mine], np.float64)
+            overlap = np.asarray([[_overlap(mask, s) for s in there.get(number, [])] for _, mask in mine], np.float64)
             scores = np.asarray([score for score, _ in mine])
             found[number] = (scores, overlap.reshape(len(mine), len(there.get(number, []))))
         shown = [{"category": n, "score": s, "pixels": int(m.sum())} for n, s, m in instances if s >= SURE]
@@ -121,7 +121,7 @@ def _size(sample: Sample) -> tuple[int, int]:
     return height, width
 
 
-def _shared(mask: Mask, segment: Segment) -> float:
+def _overlap(mask: Mask, segment: Segment) -> float:
     """Shared pixels over those of either; over the find's own where there is a crowd."""
     shared = float((mask & segment.mask).sum())
     whole = float(mask.sum() if segment.crowd else (mask | segment.mask).sum())

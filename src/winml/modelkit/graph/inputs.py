@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +17,12 @@ from winml.modelkit.core.limits import check_sample
 from winml.modelkit.core.placeholders import Placeholders
 from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.core.suggest import did_you_mean, near_path
-from winml.modelkit.graph import npz
 from winml.modelkit.graph.sizes import is_batch, match_sizes, missing_size_error, name_dims, open_dims, with_batch
+
+if TYPE_CHECKING:
+    import zipfile
+
+    from winml.modelkit.graph import npz
 
 Dim = int | str | None
 Arrays = dict[str, Any]
@@ -229,6 +232,8 @@ def _article(form: Form) -> str:
 
 def from_npz(path: Path, specs: Sequence[Input]) -> Arrays:
     """The arrays of an .npz file, checked against the model's names, types and shapes before their values are read."""
+    from winml.modelkit.graph import npz  # inputs that are made need no zipfile, which costs 5 ms
+
     try:
         with npz.open_archive(path) as archive:
             stored = npz.headers(archive)
@@ -262,6 +267,8 @@ def _find_arrays(arrays: Mapping[str, npz.StoredArray], spec: Input, source: str
 
 
 def _read_value(archive: zipfile.ZipFile, spec: Input, stored: Sequence[npz.StoredArray]) -> Any:
+    from winml.modelkit.graph import npz
+
     values = [npz.read_array(archive, array) for array in stored]
     if not form_of(spec).endswith("sequence") or not values:
         return values[0] if values else None

@@ -9,7 +9,7 @@ from typing import Literal
 from winml.modelkit.core.build_folder import PARTS, PartsFile, kind_of_parts, load_parts
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
-from winml.modelkit.core.generation import DecoderFolder, is_decoder_folder, read_decoder_folder
+from winml.modelkit.core.generation import DecoderFolder, find_length, is_decoder_folder, read_decoder_folder
 from winml.modelkit.core.json_text import read_object
 from winml.modelkit.core.model_file import part_names
 from winml.modelkit.graph.signature import read_signature
@@ -17,7 +17,6 @@ from winml.modelkit.session.generation.graph_fit import check_graph
 
 DEFAULT_LENGTH = 2048
 """Tokens of a text of a decoder in parts where neither its graphs nor its config say how many it takes."""
-_LENGTHS = ("max_position_embeddings", "n_positions", "max_target_positions")
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ def read_text_folder(folder: Path) -> TextFolder:
             f"the parts of `{folder}` are {', '.join(listed.parts)}, which do not generate text",
             hint="a decoder has the parts prefill and decode, and a pair an encoder besides",
         )
-    configured = _configured_length(folder / listed.parts["decode"].folder)
+    configured = _read_length(folder / listed.parts["decode"].folder)
     if kind == "decoder":
         fixed = _size(_shape(folder, listed, "decode", "attention_mask"), 1)
         return TextFolder(folder, kind, fixed or configured or DEFAULT_LENGTH)
@@ -81,12 +80,9 @@ def _size(shape: Sequence[int | str | None] | None, axis: int) -> int | None:
     return size if isinstance(size, int) else None
 
 
-def _configured_length(folder: Path) -> int | None:
+def _read_length(folder: Path) -> int | None:
     """How many tokens the config of a model says that its decoder takes."""
     path = folder / "config.json"
     if not path.is_file():
         return None
-    config = read_object(path, lenient=True)
-    places = (config, config.get("decoder"), config.get("text_config"))
-    found = (place.get(name) for place in places if isinstance(place, dict) for name in _LENGTHS)
-    return next((size for size in found if isinstance(size, int) and size > 0), None)
+    return find_length(read_object(path, lenient=True))

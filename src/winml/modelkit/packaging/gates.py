@@ -113,10 +113,10 @@ def judge_placed(evidence: ArtifactEvidence) -> GateAnswer:
         return _answer("placed", "not known", "where its nodes run was not seen on the target")
     if placement.took_nothing:
         return _answer("placed", "failed", f"{evidence.target} took none of its {placement.total} nodes")
-    return _answer("placed", "passed", _placed(placement))
+    return _answer("placed", "passed", _describe_placement(placement))
 
 
-def _placed(placement: Placement) -> str:
+def _describe_placement(placement: Placement) -> str:
     on_cpu = sum(placement.fell_back.values())
     taken = placement.nodes.get(placement.requested, 0)
     left = f", {on_cpu} stay on the CPU: {', '.join(placement.fell_back)}" if on_cpu else ""

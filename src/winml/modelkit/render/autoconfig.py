@@ -175,7 +175,7 @@ def skipped_groups(notes: Sequence[Note], objective: str) -> list[tuple[str, lis
     groups: dict[str, list[Note]] = {}
     for note in notes:
         if note.excludes:
-            groups.setdefault(_skipped_by(note), []).append(note)
+            groups.setdefault(_find_source(note), []).append(note)
     findings = dict.fromkeys(note.source for note in groups.get("finding", ()))
     named = f"finding{'s' if len(findings) > 1 else ''} {', '.join(findings)}"
     return [
@@ -194,7 +194,7 @@ def skipped_text(notes: Sequence[Note], objective: str) -> str:
     return f"{skipped} setting{'s' if skipped > 1 else ''} skipped: {listed}"
 
 
-def _skipped_by(note: Note) -> str:
+def _find_source(note: Note) -> str:
     """A key of `_SKIPPED`: a source of notes that is not among them is a finding."""
     if note.source not in _SKIPPED:
         return "finding"

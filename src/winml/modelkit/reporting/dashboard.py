@@ -8,7 +8,6 @@ import json
 import os
 import re
 import secrets
-import signal
 import stat
 import sys
 import threading
@@ -27,6 +26,7 @@ from winml.modelkit import __version__
 from winml.modelkit.core import plain_text
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import ModelkitError, RequestError
+from winml.modelkit.core.signals import end_on_signals
 from winml.modelkit.core.suggest import near_path
 from winml.modelkit.render.pages import dashboard as view
 from winml.modelkit.render.pages.assets import PAGE_SCRIPT
@@ -38,7 +38,7 @@ from winml.modelkit.reporting.index import STATES, Index, IndexedRun, Stamp, fin
 from winml.modelkit.reporting.pairs import pair_page
 from winml.modelkit.reporting.runs import Run, read_known_findings, read_run
 from winml.modelkit.reporting.served_files import MOST_FILES, check_inside, is_link, list_below, open_inside
-from winml.modelkit.reporting.web_server import Answer, LocalServer, Request, open_server
+from winml.modelkit.reporting.web_server import Answer, Request, open_server
 
 PORT = 8642
 """The usual port, so that a browser finds the page again; another one where it is taken."""
@@ -98,7 +98,7 @@ def serve(request: DashboardRequest, on_ready: Callable[[DashboardReady], None],
     dashboard = Dashboard(root, log)
     token = secrets.token_urlsafe(24) if request.token else None
     server = open_server(request.port, dashboard.answer, token=token, log=log, usual=PORT)
-    with server, _stopped_by_signals(server):
+    with server, end_on_signals(lambda: threading.Thread(target=server.shutdown, daemon=True).start()):
         if request.port is None and server.port != PORT:
             log(f"port {PORT} is taken, so it is {server.port}")
         found = sum(run.inside is None for run in dashboard.index.find_runs().runs)
@@ -107,24 +107,6 @@ def serve(request: DashboardRequest, on_ready: Callable[[DashboardReady], None],
         if request.browse:
             threading.Thread(target=_open_browser, args=(server.make_ticket(), log), daemon=True).start()
         server.serve_forever(poll_interval=0.2)
-
-
-@contextlib.contextmanager
-def _stopped_by_signals(server: LocalServer) -> Iterator[None]:
-    """End on Ctrl-C, and on SIGTERM: a shell starts background processes with Ctrl-C ignored.
-
-    Not by an exception: one that is raised while Python cleans something up is lost, and with it the Ctrl-C.
-    """
-
-    def stop(*_: object) -> None:
-        threading.Thread(target=server.shutdown, daemon=True).start()
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _give_way() -> None:

@@ -74,13 +74,13 @@ def _merge(block: Block, other: Block, labels: Sequence[str]) -> Block:
     if isinstance(block, Facts) and isinstance(other, Facts):
         return _merge_facts(block, other, labels)
     if isinstance(block, Figure) and isinstance(other, Figure):
-        return Columns((_named(block, labels[0], 0), _named(other, labels[1], 1)))
+        return Columns((_label_figure(block, labels[0], 0), _label_figure(other, labels[1], 1)))
     if isinstance(block, Group) and isinstance(other, Group):
         return Group(block.title, tuple(_beside(block.blocks, other.blocks, labels)))
     return Columns((Group(labels[0], (block,)), Group(labels[1], (other,))))
 
 
-def _named(figure: Figure, label: str, number: int) -> Figure:
+def _label_figure(figure: Figure, label: str, number: int) -> Figure:
     """A picture with the label of its run, and a name of its own for `--svg`."""
     name = figure.name if number == 0 else f"{figure.name}-2"
     return Figure(name, f"{figure.title}: {label}", figure.sentence, figure.draw, figure.values)

@@ -166,7 +166,7 @@ class Answering:
             choice["message"] = {"role": "assistant", "content": answer.text, "refusal": None}
         else:
             choice["text"] = answer.text
-        return {**self._head(piece=False), "choices": [choice], "usage": _usage(answer), **self._said()}
+        return {**self._head(piece=False), "choices": [choice], "usage": _usage(answer), **self._explain_ignored()}
 
     def begin(self) -> dict[str, Any] | None:
         """What a stream begins with."""
@@ -180,7 +180,11 @@ class Answering:
     def end(self, answer: GeneratedText) -> list[dict[str, Any]]:
         """What a stream ends with."""
         choice = self._choice({} if self._asked.chat else {"content": ""})
-        last = {**self._head(piece=True), "choices": [{**choice, "finish_reason": answer.finish}], **self._said()}
+        last = {
+            **self._head(piece=True),
+            "choices": [{**choice, "finish_reason": answer.finish}],
+            **self._explain_ignored(),
+        }
         if not self._asked.usage:
             return [last]
         return [last, {**self._head(piece=True), "choices": [], "usage": _usage(answer)}]
@@ -189,7 +193,7 @@ class Answering:
         content = {"delta": delta} if self._asked.chat else {"text": delta.get("content", "")}
         return {"index": 0, **content, "finish_reason": None, "logprobs": None}
 
-    def _said(self) -> dict[str, Any]:
+    def _explain_ignored(self) -> dict[str, Any]:
         return {"winml": {"ignored": list(self._asked.ignored), "why": "the likeliest token is always taken"}}
 
 

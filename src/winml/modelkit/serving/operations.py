@@ -348,10 +348,10 @@ def _list_values(outputs: Outputs) -> dict[str, Any]:
             f"the outputs hold {count} numbers, more than {_MOST_VALUES} for an answer in JSON",
             hint="ask for them as a file: `Accept: application/x-npz`",
         )
-    return {name: _listed(array) for name, array in arrays.items()}
+    return {name: _to_list(array) for name, array in arrays.items()}
 
 
-def _listed(array: npt.NDArray[Any]) -> Any:
+def _to_list(array: npt.NDArray[Any]) -> Any:
     if array.dtype.kind != "f" or np.isfinite(array).all():
         return array.tolist()
 

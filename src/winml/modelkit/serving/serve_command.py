@@ -6,10 +6,9 @@ import asyncio
 import contextlib
 import os
 import secrets
-import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +16,7 @@ from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.result import CommandResult
+from winml.modelkit.core.signals import end_on_signals
 from winml.modelkit.serving.pool import ModelPool
 from winml.modelkit.serving.run_command import PRELOAD, ModelRequest, choose_model
 from winml.modelkit.serving.server import ADDRESS, Limits, ModelServer, listen
@@ -168,27 +168,12 @@ async def _let_signals_in() -> None:
         await asyncio.sleep(0.2)
 
 
-@contextlib.contextmanager
-def _stopped_by_signals(server: RunningServer) -> Iterator[None]:
-    """End on Ctrl-C, and on SIGTERM: a shell starts background processes with Ctrl-C ignored."""
-
-    def stop(*_: object) -> None:
-        server.stop()
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def serve(
     request: ServeRequest, on_event: OnEvent, on_ready: Callable[[ServeReady], None], log: Callable[[str], None]
 ) -> None:
     """Answer requests until Ctrl-C or SIGTERM; `log` gets a line about what went wrong or was refused."""
     server = RunningServer(request, on_event, log)
-    with _stopped_by_signals(server):
+    with end_on_signals(server.stop):
         on_ready(server.ready)
         if not server.run():
             log("some answers were not finished in time; `--stop-timeout S` gives them more")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import onnxruntime
 
@@ -19,6 +18,9 @@ from winml.modelkit.ep.discovery import Rejected, look_for, this_host
 from winml.modelkit.ep.targets import unavailable
 from winml.modelkit.session import ep_registry
 from winml.modelkit.session.options import session_options
+
+if TYPE_CHECKING:
+    import tempfile
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,8 @@ def _as_files(
     }
     if not texts:
         return provider_options, None
+    import tempfile
+
     folder = tempfile.TemporaryDirectory(prefix="winml-options-", ignore_cleanup_errors=True)
     for name, value in texts.items():
         (Path(folder.name) / f"{name}.json").write_text(value, encoding="utf-8", newline="\n")

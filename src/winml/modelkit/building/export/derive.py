@@ -145,7 +145,7 @@ class _Search:
         fixed = self._find_fixed_sizes(part, found)
         split, notes, missing = self._split(found, fixed)
         whole = DerivedPart(part=WHOLE, inputs=found.inputs, sizes=found.sizes, fixed_sizes=fixed, notes=missing)
-        parts = [replace(one, fixed_sizes={**_used(one.inputs, fixed), **one.fixed_sizes}) for one in split]
+        parts = [replace(one, fixed_sizes={**_select_used(one.inputs, fixed), **one.fixed_sizes}) for one in split]
         return InputDerivation(
             class_name=self.name,
             parts=(whole, *parts),
@@ -167,12 +167,12 @@ class _Search:
 
     # Which inputs
 
-    def _required(self) -> list[str]:
+    def _list_required(self) -> list[str]:
         main = getattr(self.model, "main_input_name", None)
         mains = [main] if isinstance(main, str) else list(main or ())
         return [name for name, p in self.parameters.items() if p.default is p.empty or (name in mains)]
 
-    def _named_by_processor(self) -> dict[str, str]:
+    def _read_processor_names(self) -> dict[str, str]:
         """Inputs that files of the processor name, and the file."""
         found: dict[str, str] = {}
         for file in _PROCESSORS:
@@ -184,7 +184,7 @@ class _Search:
 
     def _usual(self) -> list[str]:
         """The inputs that a user of the model has data for."""
-        from_processor, required = self._named_by_processor(), self._required()
+        from_processor, required = self._read_processor_names(), self._list_required()
         found = [name for name in self.known if name in (*required, *from_processor, *_ALWAYS)]
         dropped = []
         if "input_ids" not in found and "inputs" not in found:
@@ -197,7 +197,7 @@ class _Search:
 
     def _sets(self) -> Iterator[list[str]]:
         """Names of inputs to try together, the likeliest first."""
-        usual, required = self._usual(), self._required()
+        usual, required = self._usual(), self._list_required()
         sets = [usual]
         for dropped in ("token_type_ids", "noise", "past_observed_mask", "attention_mask", "bbox"):
             sets.append([name for name in usual if name != dropped or name in required])
@@ -429,7 +429,7 @@ class _Search:
 
         sizes = dict(found.sizes)
         source = tuple(entry for entry in found.inputs if not entry.name.startswith("decoder_"))
-        encoder = DerivedPart(part="encoder", inputs=source, sizes=_used(source, sizes), fixed_sizes={})
+        encoder = DerivedPart(part="encoder", inputs=source, sizes=_select_used(source, sizes), fixed_sizes={})
         # Far enough apart: an encoder that merges frames gives as many vectors for 99 as for 100.
         other = {axis: max(1, size - 1 if axis.endswith("batch") else size * 3 // 4) for axis, size in sizes.items()}
         states = [run_part(Encoder(self.model), source, at)["last_hidden_state"].shape for at in (sizes, other)]
@@ -447,7 +447,7 @@ class _Search:
             if entry.name == "attention_mask" and entry.shape[-1] == state_axes[1]
         ]
         first = (words, state, *mask)
-        prefill = DerivedPart(part="prefill", inputs=first, sizes=_used(first, sizes), fixed_sizes=states_fixed)
+        prefill = DerivedPart(part="prefill", inputs=first, sizes=_select_used(first, sizes), fixed_sizes=states_fixed)
         made = [run_part(PairPrefill(self.model), first, at) for at in (sizes, other)]
         sizes["past"] = signature.SIZES["past"]
         caches = []
@@ -465,7 +465,9 @@ class _Search:
         return [
             encoder,
             prefill,
-            DerivedPart(part="decode", inputs=following, sizes=_used(following, sizes), fixed_sizes=states_fixed),
+            DerivedPart(
+                part="decode", inputs=following, sizes=_select_used(following, sizes), fixed_sizes=states_fixed
+            ),
         ]
 
     def _find_filled(
@@ -498,7 +500,7 @@ class _Search:
 
     def _describe(self, found: _Found) -> str:
         """Where the inputs come from, in a sentence."""
-        from_processor, required = self._named_by_processor(), self._required()
+        from_processor, required = self._read_processor_names(), self._list_required()
         said = []
         for entry in found.inputs:
             source = "of forward" if entry.name in required else from_processor.get(entry.name, "usual in forward")
@@ -545,7 +547,7 @@ def _fix(found: _Found, axis: str, size: int) -> _Found:
     return _Found(inputs, {name: value for name, value in found.sizes.items() if name != axis}, found.notes)
 
 
-def _used(inputs: tuple[InputSection, ...], sizes: Mapping[str, int]) -> dict[str, int]:
+def _select_used(inputs: tuple[InputSection, ...], sizes: Mapping[str, int]) -> dict[str, int]:
     axes = {axis for entry in inputs for axis in entry.shape if isinstance(axis, str)}
     return {axis: size for axis, size in sizes.items() if axis in axes}
 

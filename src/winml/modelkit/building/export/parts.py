@@ -62,12 +62,12 @@ class PairDecode(Part):
         encoder = getattr(self.model.config, "encoder", self.model.config)
         width = int(getattr(encoder, "d_model", None) or encoder.hidden_size)
         state = length.new_zeros(1).expand(length.shape[0], length.shape[2], width)
-        with _placed(self.model, positions) as places:
+        with _set_positions(self.model, positions) as places:
             return _decode(self.model, input_ids, state, masks | places, cache, kinds=("decoder",))
 
 
 @contextmanager
-def _placed(model: Any, positions: Tensor | None) -> Iterator[Tensors]:
+def _set_positions(model: Any, positions: Tensor | None) -> Iterator[Tensors]:
     """Have the decoder of a pair take the place of every token from `positions` (batch, tokens).
 
     Decoders with a table of positions look them up by the length of the cache, in a module that takes positions as

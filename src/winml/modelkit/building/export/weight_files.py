@@ -38,7 +38,7 @@ def check_files(files: Sequence[Path], indexed: Iterable[str]) -> None:
         if path.suffix == ".safetensors":
             _check_length(path)
     folder, present = files[0].parent, {path.name for path in files}
-    missing = sorted({*indexed, *_numbered(present)} - present)
+    missing = sorted({*indexed, *_list_shards(present)} - present)
     if missing:
         listed = ", ".join(f"`{name}`" for name in missing[:_SHOWN]) + (" and more" if len(missing) > _SHOWN else "")
         raise ModelFileError(
@@ -47,7 +47,7 @@ def check_files(files: Sequence[Path], indexed: Iterable[str]) -> None:
         )
 
 
-def _numbered(present: Iterable[str]) -> set[str]:
+def _list_shards(present: Iterable[str]) -> set[str]:
     """The names of all shards, by the numbers in the names of those that are there."""
     found = [match for name in present if (match := _NUMBERED.fullmatch(name))]
     return {

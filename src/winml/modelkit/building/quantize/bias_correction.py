@@ -174,7 +174,7 @@ def measure(
     for number, layer in enumerate(some):
         name = layer.product.name
         quantized = again(errors)
-        reached = _reached(quantized, layer.product, values, tools, number)
+        reached = _measure_mean(quantized, layer.product, values, tools, number)
         if reached is not None:
             errors[name] = errors[name] + (reached - few[means[name]]) / shares[name]
     return Corrections(errors, dict(left))
@@ -200,7 +200,9 @@ def _average(passes: Passes, names: Sequence[str], nodes: Sequence[NodeProto], l
     return {name: total / runs for name, total in totals.items()}
 
 
-def _reached(quantized: ModelProto, product: NodeProto, values: set[str], tools: Tools, number: int) -> Floats | None:
+def _measure_mean(
+    quantized: ModelProto, product: NodeProto, values: set[str], tools: Tools, number: int
+) -> Floats | None:
     """The mean of what a product gives in the quantized model; None where it has no pairs there."""
     copies = _Copies(quantized, values)
     path, _ = copies.path(product)

@@ -609,14 +609,14 @@ def _correct(
     """The model quantized again, with biases that take back what the first time shifted."""
     first, done = once(model)
 
-    def corrected(errors: bias_correction.Errors) -> tuple[int, ModelProto, NodeSelection]:
+    def correct(errors: bias_correction.Errors) -> tuple[int, ModelProto, NodeSelection]:
         fresh = tools.runnable.load()
         layers = bias_correction.apply(fresh, done, errors)
         note_types(fresh, types)
         return layers, *once(fresh)
 
-    found = bias_correction.measure(tools.runnable.load(), first, done, tools, lambda errors: corrected(errors)[1])
-    layers, result, selection = corrected(found.by_layer)
+    found = bias_correction.measure(tools.runnable.load(), first, done, tools, lambda errors: correct(errors)[1])
+    layers, result, selection = correct(found.by_layer)
     return result, selection, Adjustment(name="bias_correction", layers=layers, left=found.left)
 
 

@@ -140,11 +140,11 @@ def least_error(histogram: Histogram, *, levels: int, symmetric: bool) -> Range:
     lows, highs = low * shares, high * shares
     below, above = _cut_off(-centres, histogram.counts, -lows), _cut_off(centres, histogram.counts, highs)
     if symmetric:
-        noise = ((highs - lows) / (levels - 1)) ** 2 / 12 * _rounded(histogram, centres) + below + above
+        noise = ((highs - lows) / (levels - 1)) ** 2 / 12 * _count_rounded(histogram, centres) + below + above
         best = int(np.argmin(noise))
         return Range(float(lows[best]), float(highs[best]))
     steps = (highs[None, :] - lows[:, None]) / (levels - 1)
-    noise = steps**2 / 12 * _rounded(histogram, centres) + below[:, None] + above[None, :]
+    noise = steps**2 / 12 * _count_rounded(histogram, centres) + below[:, None] + above[None, :]
     first, second = np.unravel_index(int(np.argmin(noise)), noise.shape)
     return Range(float(lows[first]), float(highs[second]))
 
@@ -154,7 +154,7 @@ def _cut_off(values: npt.NDArray[np.floating], counts: Counts, limits: npt.NDArr
     return np.array([(np.maximum(values - limit, 0.0) ** 2 * counts).sum() for limit in limits])
 
 
-def _rounded(histogram: Histogram, centres: npt.NDArray[np.floating]) -> float:
+def _count_rounded(histogram: Histogram, centres: npt.NDArray[np.floating]) -> float:
     """How many values are rounded at all."""
     counts = histogram.counts
     zero = int(np.argmin(np.abs(centres)))

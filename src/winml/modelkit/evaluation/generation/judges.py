@@ -192,7 +192,7 @@ class AnswerJudge:
             text = text.partition(self._stop)[0]
         values: dict[str, Any] = {"generated": made}
         if sample.label is not None:
-            right = _expected(sample)
+            right = _read_expected(sample)
             values |= count_word_errors(text, right[0], sample.where) if self._words else _text_values(text, right)
         return Scored(values, text)
 
@@ -203,7 +203,7 @@ def cut_end(tokens: Sequence[int], ends: tuple[int, ...]) -> list[int]:
     return list(tokens[: found + 1])
 
 
-def _expected(sample: Sample) -> list[str]:
+def _read_expected(sample: Sample) -> list[str]:
     label = sample.label if isinstance(sample.label, list) else [sample.label]
     texts = [str(one) if isinstance(one, int | float) and not isinstance(one, bool) else one for one in label]
     if not texts or not all(isinstance(one, str) and one.strip() for one in texts):

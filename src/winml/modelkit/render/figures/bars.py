@@ -84,10 +84,10 @@ def _right_edges(columns: Sequence[float], width: float) -> list[float]:
 
 
 def _label_width(bar: Bar) -> float:
-    return max(text_width(_named(bar), FONT), text_width(bar.detail, SMALL))
+    return max(text_width(_bar_label(bar), FONT), text_width(bar.detail, SMALL))
 
 
-def _named(bar: Bar) -> str:
+def _bar_label(bar: Bar) -> str:
     return f"{bar.glyph} {bar.label}" if bar.glyph else bar.label
 
 

@@ -131,7 +131,7 @@ def _operators(result: AnalyzeResult) -> tuple[Block, ...]:
         cells: tuple[Cell | str, ...] = (
             name,
             Cell(str(nodes), sort=nodes),
-            *("not asked" if one is None else Cell(_taken(one), state=one.status) for one in found),
+            *("not asked" if one is None else Cell(_nodes_taken(one), state=one.status) for one in found),
             "; ".join(dict.fromkeys(one.reason for one in found if one is not None and one.reason)),
         )
         # What is unknown of a target as a whole is said once, not for each operator.
@@ -148,7 +148,7 @@ def _operators(result: AnalyzeResult) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def _taken(one: OpAnswer) -> str:
+def _nodes_taken(one: OpAnswer) -> str:
     return f"{one.taken} of {one.nodes}" if one.status == "partial" and one.taken is not None else one.status
 
 

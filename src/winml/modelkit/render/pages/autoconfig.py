@@ -77,8 +77,8 @@ def autoconfig_page(result: SearchResult, rounds: Mapping[str, Sequence[float]] 
             *_trial_tables(result),
             *_reasons(result),
             _facts(result),
-            *_skipped(result),
-            *_reordered(result.insight),
+            *_skipped_settings(result),
+            *_reordered_settings(result.insight),
             *_environment(result),
         ),
         "undecided" if best is None else "confirmed" if best.status == "KEEP_CONFIRMED" else "no gain",
@@ -92,8 +92,8 @@ def autoconfig_page(result: SearchResult, rounds: Mapping[str, Sequence[float]] 
 def _answer(result: SearchResult) -> str:
     best = result.champion
     if best is None:
-        lead = next((t for t in _ranked(result) if t.state in _PROVEN), None)
-        so_far = "" if lead is None else f"; the best so far is {lead.id}, {_gained(lead)}, which is not confirmed"
+        lead = next((t for t in _rank_trials(result) if t.state in _PROVEN), None)
+        so_far = "" if lead is None else f"; the best so far is {lead.id}, {_gain_text(lead)}, which is not confirmed"
         return f"No champion: the search is not finished{so_far}."
     if best.status == "BASELINE_IS_BEST":
         return _sentence(no_gain_text(result))
@@ -104,7 +104,7 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _gained(trial: TrialResult) -> str:
+def _gain_text(trial: TrialResult) -> str:
     verdict = trial.deciding_verdict
     return " ".join(filter(None, (gain(verdict), gain_interval(verdict))))
 
@@ -134,13 +134,13 @@ def _flatten(value: Any, name: str = "") -> list[tuple[str, str]]:
 # Pictures
 
 
-def _ranked(result: SearchResult) -> list[TrialResult]:
+def _rank_trials(result: SearchResult) -> list[TrialResult]:
     """Trials without the baseline, the best first."""
     return sorted((t for t in result.trials if t.outcome != "baseline"), key=lambda trial: -rank(trial))
 
 
 def _trials_figure(result: SearchResult, rounds: Mapping[str, Sequence[float]]) -> tuple[Block, ...]:
-    measured = [t for t in _ranked(result) if t.deciding_verdict is not None and gain_value(result, t) is not None]
+    measured = [t for t in _rank_trials(result) if t.deciding_verdict is not None and gain_value(result, t) is not None]
     rows = [_dot(result, trial, rounds.get(trial.id, ())) for trial in measured[:_SHOWN]]
     if not rows:
         return ()
@@ -164,7 +164,7 @@ def _dot(result: SearchResult, trial: TrialResult, rounds: Sequence[float]) -> D
     taken = f", {counted(trial.rounds, 'round')}" if trial.rounds > 1 else ""
     return DotRow(
         f"{trial.id}  {_short(trial)}",
-        f"{trial.id} {trial.label}: {_gained(trial)}, {trial.state}{taken}",
+        f"{trial.id} {trial.label}: {_gain_text(trial)}, {trial.state}{taken}",
         value,
         f"{gain(trial.deciding_verdict)} {STATE_GLYPHS[style]}",
         gain_bounds(result, trial),
@@ -185,7 +185,7 @@ def _trials_sentence(result: SearchResult, measured: Sequence[TrialResult]) -> s
     if proven:
         verb = "is" if len(proven) == 1 else "are"
         first = f"{len(proven)} of {counted(len(measured), 'measured config')} {verb} proven {better}"
-        said = [f"{first}, {proven[0].id} most: {_gained(proven[0])}."]
+        said = [f"{first}, {proven[0].id} most: {_gain_text(proven[0])}."]
     else:
         said = [f"None of {counted(len(measured), 'measured config')} is proven {better}."]
     known = {trial.id for trial in measured}
@@ -292,7 +292,7 @@ def _step(result: SearchResult, trial: TrialResult) -> Step:
     reused = trial.reused_from is not None
     seconds = 0.0 if reused else trial.seconds
     took = "taken from an earlier search" if reused else f"{seconds:.1f} s"
-    words = ", ".join(filter(None, (trial_state(trial), _gained(trial), took)))
+    words = ", ".join(filter(None, (trial_state(trial), _gain_text(trial), took)))
     value = None if trial.deciding_verdict is None else gain_value(result, trial)
     return Step(
         trial.id,
@@ -324,7 +324,7 @@ def _course_sentence(result: SearchResult, steps: Sequence[Step]) -> str:
 
 def _trial_tables(result: SearchResult) -> tuple[Block, ...]:
     baseline = [trial for trial in result.trials if trial.outcome == "baseline"]
-    ranked = _ranked(result)
+    ranked = _rank_trials(result)
     # The baseline stands where its gain, which is none, puts it.
     place = next((i for i, trial in enumerate(ranked) if rank(trial) < 0), len(ranked))
     ordered = [*ranked[:place], *baseline, *ranked[place:]]
@@ -346,7 +346,7 @@ def _trial_table(result: SearchResult, title: str, trials: Sequence[TrialResult]
             Cell(trial.id, sort=float(trial.id[1:])),
             Cell(trial_state(trial), trial.state),
             trial.label,
-            Cell(_gained(trial), sort=gain_value(result, trial)),
+            Cell(_gain_text(trial), sort=gain_value(result, trial)),
             "" if trial.times is None else median_ms(trial.times.candidate_ms).removesuffix(" ms"),
             str(trial.rounds) if trial.rounds and is_timed(result) else "",
             Cell(quality(known), sort=None if known is None else known.value),
@@ -397,7 +397,7 @@ def _facts(result: SearchResult) -> Facts:
     return Facts("Search", tuple(pairs))
 
 
-def _skipped(result: SearchResult) -> tuple[Block, ...]:
+def _skipped_settings(result: SearchResult) -> tuple[Block, ...]:
     """Settings that were not tried, folded by reason; the rare reasons, which say most, come first."""
     groups = skipped_groups(result.insight, result.objective)
     if not groups:
@@ -413,7 +413,7 @@ def _skipped(result: SearchResult) -> tuple[Block, ...]:
     return (Group("Skipped settings", (Text(f"{counted(total, 'setting')} had no chance and took no time."), *tables)),)
 
 
-def _reordered(notes: Sequence[Note]) -> tuple[Block, ...]:
+def _reordered_settings(notes: Sequence[Note]) -> tuple[Block, ...]:
     rows = [(f"{note.knob}={note.level}", note.kind, note.source, note.reason) for note in notes if not note.excludes]
     if not rows:
         return ()

@@ -59,11 +59,11 @@ def compare_page(result: CompareResult) -> Page:
 
 def best_candidate(result: CompareResult) -> Candidate | None:
     """The first of the ranking, else the first that was given."""
-    ranked = _ranked(result)
+    ranked = _rank_candidates(result)
     return ranked[0] if ranked else None
 
 
-def _ranked(result: CompareResult) -> list[Candidate]:
+def _rank_candidates(result: CompareResult) -> list[Candidate]:
     places = {label: number for number, label in enumerate(result.ranking)}
     return sorted(result.candidates, key=lambda one: places.get(one.label, len(places)))
 
@@ -131,7 +131,10 @@ def _speedups(result: CompareResult) -> tuple[Block, ...]:
 
 
 def _candidates(result: CompareResult) -> Table:
-    rows = [_candidate_row(one, marked=number == 0 and one.verdict.kept) for number, one in enumerate(_ranked(result))]
+    rows = [
+        _candidate_row(one, marked=number == 0 and one.verdict.kept)
+        for number, one in enumerate(_rank_candidates(result))
+    ]
     of_memory = any(one.memory is not None for one in result.candidates)
     ratio, saved = ("memory", "memory saved") if of_memory else ("speed", "time saved")
     head = ("candidate", "verdict", ratio, "95 %", saved, "gate", "rounds", "why")
@@ -183,7 +186,7 @@ def round_medians(candidate: Candidate, arm: int, clock: Clock) -> tuple[float, 
 def _latency(result: CompareResult) -> tuple[Block, ...]:
     """Round medians of every arm; one picture per clock that decided."""
     clocks: dict[Clock, list[Candidate]] = {}
-    for one in _ranked(result):
+    for one in _rank_candidates(result):
         if one.times is not None and one.times.candidate_ms.median is not None:
             clocks.setdefault(one.times.metric, []).append(one)
     return tuple(
@@ -249,7 +252,7 @@ def _time_row(label: str, spread: Spread, value: float, rounds: tuple[float, ...
 
 def _agreement(result: CompareResult) -> tuple[Block, ...]:
     """How near the outputs of candidates are to the base's."""
-    compared = [(one, one.parity) for one in _ranked(result) if one.parity is not None]
+    compared = [(one, one.parity) for one in _rank_candidates(result) if one.parity is not None]
     if not compared:
         return ()
     rows, dots = [], []
@@ -306,7 +309,7 @@ def _distance_row(label: str, number: int, found: Distance, state: str) -> tuple
 def _placements(result: CompareResult) -> tuple[Block, ...]:
     """Arms that did not run where they were to; the others in one line."""
     blocks: list[Block] = []
-    arms: list[ComparedArm] = [result.base, *_ranked(result)]
+    arms: list[ComparedArm] = [result.base, *_rank_candidates(result)]
     fine = []
     for arm in arms:
         known = arm.placement
@@ -327,7 +330,7 @@ def _placements(result: CompareResult) -> tuple[Block, ...]:
 
 def _conditions(result: CompareResult) -> tuple[Block, ...]:
     rows = []
-    for one in _ranked(result):
+    for one in _rank_candidates(result):
         seen, other = one.conditions, one.verdict.other_clock
         on_other = ""
         if other.clock is not None and other.gain_pct is not None:
@@ -339,9 +342,9 @@ def _conditions(result: CompareResult) -> tuple[Block, ...]:
         rows.append(
             (
                 one.label,
-                _known(seen.load_max, "{:.1f}"),
-                _known(seen.base_drift_pct, "{:.1f} %"),
-                _known(seen.pressure_max_pct, "{:.0f} %"),
+                _format_known(seen.load_max, "{:.1f}"),
+                _format_known(seen.base_drift_pct, "{:.1f} %"),
+                _format_known(seen.pressure_max_pct, "{:.0f} %"),
                 seen.priority or "unknown",
                 "yes" if seen.disturbed else "no",
                 on_other,
@@ -361,7 +364,7 @@ def _conditions(result: CompareResult) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def _known(value: float | None, form: str) -> str:
+def _format_known(value: float | None, form: str) -> str:
     return "unknown" if value is None else form.format(value)
 
 

@@ -93,10 +93,10 @@ def _block(block: Block, level: int, width: float, ids: _Ids) -> str:
         case Figure():
             return _figure(block, level, width, ids)
         case Table():
-            return _heading(block.title, level, ids) + _folded(_sentence(block.note) + _table(block), block.folded)
+            return _heading(block.title, level, ids) + _fold(_sentence(block.note) + _table(block), block.folded)
         case Facts():
             pairs = "".join(f"<dt>{safe(name)}</dt><dd>{prose(value)}</dd>" for name, value in block.pairs)
-            return _heading(block.title, level, ids) + _folded(f"<dl>{pairs}</dl>", block.folded)
+            return _heading(block.title, level, ids) + _fold(f"<dl>{pairs}</dl>", block.folded)
         case Notices():
             said = "".join(f"<li>{prose(line)}</li>" for line in block.lines)
             return (
@@ -111,7 +111,7 @@ def _block(block: Block, level: int, width: float, ids: _Ids) -> str:
         case Group():
             heading = _heading(block.title, level, ids, block.state, block.anchor)
             inner = "\n".join(_block(one, level + bool(block.title), width, ids) for one in block.blocks)
-            return f"<section>{heading}{_folded(inner, block.folded)}</section>"
+            return f"<section>{heading}{_fold(inner, block.folded)}</section>"
         case Columns():
             inner = "".join(f"<div>{_block(one, level, HALF, ids)}</div>" for one in block.blocks)
             return f'<div class="columns">{inner}</div>'
@@ -136,14 +136,14 @@ def _sentence(text: str | None) -> str:
     return "" if text is None else f'<p class="sentence">{prose(text)}</p>'
 
 
-def _folded(content: str, summary: str | None) -> str:
+def _fold(content: str, summary: str | None) -> str:
     return content if summary is None else f"<details><summary>{safe(summary)}</summary>{content}</details>"
 
 
 def _figure(figure: Figure, level: int, width: float, ids: _Ids) -> str:
     wide, narrow = figure.draw(width), figure.draw(NARROW)
     values = (
-        "" if figure.values is None else _folded(_table(figure.values), figure.values.folded or "the same as numbers")
+        "" if figure.values is None else _fold(_table(figure.values), figure.values.folded or "the same as numbers")
     )
     return (
         f'{_heading(figure.title, level, ids)}<p class="sentence">{prose(figure.sentence)}</p>'

@@ -34,15 +34,15 @@ def _block(block: Block, level: int) -> list[str]:
     mark = "#" * min(level, 6)
     match block:
         case Figure():
-            values = [] if block.values is None else [_folded(_table(block.values), "the same as numbers")]
+            values = [] if block.values is None else [_fold(_table(block.values), "the same as numbers")]
             return [*_heading(mark, block.title), safe(block.sentence), *values]
         case Table():
             note = [] if block.note is None else [safe(block.note)]
             written = _table(block)
-            return [*_heading(mark, block.title), *note, _folded(written, block.folded) if block.folded else written]
+            return [*_heading(mark, block.title), *note, _fold(written, block.folded) if block.folded else written]
         case Facts():
             listed = "\n".join(f"- {safe(name)}: {safe(value)}" for name, value in block.pairs)
-            return [*_heading(mark, block.title), _folded(listed, block.folded) if block.folded else listed]
+            return [*_heading(mark, block.title), _fold(listed, block.folded) if block.folded else listed]
         case Notices():
             return ["\n".join(f"> {safe(block.kind)}: {safe(line)}" for line in block.lines)]
         case Text():
@@ -50,7 +50,7 @@ def _block(block: Block, level: int) -> list[str]:
         case Group():
             inner = _blocks(block.blocks, level + bool(block.title))
             if block.folded:
-                inner = [_folded("\n\n".join(inner), block.folded)]
+                inner = [_fold("\n\n".join(inner), block.folded)]
             return [*_heading(mark, block.title, block.state), *inner]
         case Columns():
             return _blocks(block.blocks, level)
@@ -62,7 +62,7 @@ def _heading(mark: str, title: str | None, state: str | None = None) -> list[str
     return [f"{mark} {safe(title)}{badge}"] if title else []
 
 
-def _folded(content: str, summary: str) -> str:
+def _fold(content: str, summary: str) -> str:
     return f"<details><summary>{safe(summary)}</summary>\n\n{content}\n\n</details>"
 
 

@@ -365,10 +365,10 @@ def _cell_table(cells: Sequence[CellRow], states: Sequence[CellState]) -> Table:
             cell.reference or cell.folder,
         )))  # fmt: skip
     head = ("model", "target", "precision", "state", "at", "took", "size", "node", "where")
-    return table("Cells", head, rows, numeric=(5, 6), folded=_listed(len(rows), len(cells), ", what failed first"))
+    return table("Cells", head, rows, numeric=(5, 6), folded=_cells_shown(len(rows), len(cells), ", what failed first"))
 
 
-def _listed(shown: int, total: int, order: str) -> str:
+def _cells_shown(shown: int, total: int, order: str) -> str:
     return f"all {_many(total, 'cell')}" if shown == total else f"{shown} of {total:,} cells{order}"
 
 
@@ -379,7 +379,7 @@ def _plan_table(cells: Sequence[CellPlan]) -> Table:
         for cell in cells[:_MOST_LISTED]
     ]  # fmt: skip
     head = ("model", "target", "precision", "compile", "priority", "folder", "version")
-    return table("Cells", head, rows, folded=_listed(len(rows), len(cells), ""))
+    return table("Cells", head, rows, folded=_cells_shown(len(rows), len(cells), ""))
 
 
 def _nodes(nodes: Mapping[str, Mapping[str, str | int | None]]) -> tuple[Block, ...]:

@@ -28,7 +28,9 @@ def trace_diff_page(result: TraceDiffResult) -> Page:
     title = f"From {model_name(result.before)} to {model_name(result.after)}"
     named = Facts("Traces", (("before", result.before), ("after", result.after)))
     blocks = (*notices(result.diff.notes), *trace_diff_blocks(result.diff), named)
-    return Page("trace diff", title, diff_sentence(result.diff), blocks, None if _changed(result.diff) else "no change")
+    return Page(
+        "trace diff", title, diff_sentence(result.diff), blocks, None if _has_changes(result.diff) else "no change"
+    )
 
 
 def trace_diff_blocks(diff: TraceDiff) -> tuple[Block, ...]:
@@ -53,14 +55,14 @@ def diff_sentence(diff: TraceDiff) -> str:
         break
     if diff.moved:
         said.append(f"{counted(diff.moved, 'operator')} went to another EP.")
-    if not _changed(diff):
+    if not _has_changes(diff):
         said.append("No operator changed notably.")
     elif diff.reasons:
         said.append(f"Most notable: {diff.reasons[0]}.")
     return " ".join(said)
 
 
-def _changed(diff: TraceDiff) -> bool:
+def _has_changes(diff: TraceDiff) -> bool:
     return bool(diff.reasons or diff.moved)
 
 

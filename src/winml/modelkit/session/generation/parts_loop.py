@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from winml.modelkit.core.errors import ModelFileError, RequestError, SessionError
+from winml.modelkit.core.generation import find_length
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.graph.inputs import Arrays
@@ -23,7 +24,6 @@ from winml.modelkit.session.session import WinMLSession
 
 DEFAULT_LENGTH = 2048
 """Tokens of a text where neither the graphs nor the config of the model say how many it takes."""
-_LENGTHS = ("max_position_embeddings", "n_positions", "max_target_positions")
 
 
 class _PartsLoop:
@@ -81,12 +81,6 @@ class _PartsLoop:
             raise ModelFileError(f"`{file}` has no `vocab_size`, so no prompt can be made", hint="add it to the file")
         return found
 
-    def _configured_length(self) -> int | None:
-        config = self.composite.config
-        places = (config, config.get("decoder"), config.get("text_config"))
-        found = (place.get(name) for place in places if isinstance(place, dict) for name in _LENGTHS)
-        return next((size for size in found if isinstance(size, int) and size > 0), None)
-
     def next(self) -> Ids:
         """The next token of every text (batch); runs a step, except for the first, which was read already."""
         if self._logits is None:
@@ -122,7 +116,7 @@ class PartsGenerator(_PartsLoop):
     @property
     def context_length(self) -> int:
         fixed = self.composite.fixed_size("decode", "attention_mask", 1)
-        return fixed or self._configured_length() or DEFAULT_LENGTH
+        return fixed or find_length(self.composite.config) or DEFAULT_LENGTH
 
     def start(self, ids: Ids, mask: Ids | None = None, *, new_tokens: int) -> None:
         # The last token is not read again, so that it needs no room.
@@ -156,7 +150,7 @@ class PairGenerator(_PartsLoop):
     @property
     def context_length(self) -> int | None:
         """Tokens that the decoder says at most; None where neither the graph nor the config says."""
-        return self.composite.fixed_size("decode", "decoder_attention_mask", 1) or self._configured_length()
+        return self.composite.fixed_size("decode", "decoder_attention_mask", 1) or find_length(self.composite.config)
 
     def draw_inputs(self, *, batch: int, length: int, seed: int) -> Arrays:
         """Inputs of the encoder at random: so many tokens, or one image or sound of the size of its graph."""
