@@ -102,6 +102,19 @@ def test_images_lie_in_rows_and_names_of_another_machine_are_never_opened(tmp_pa
         list(opened(broken, PIXELS, tmp_path))
 
 
+def test_an_image_is_no_array_even_where_the_input_has_the_name_of_its_column(tmp_path: Path) -> None:
+    data_zoo.image_processor(tmp_path)
+    path = parquet(tmp_path / "d.parquet", [{"img": stored(png(255)), "label": 1}], types={"img": file_type()})
+    inputs = (InputSpec("image", "tensor(float)", ("batch", 3, "height", "width")),)
+    for columns in ({}, {"image": "img"}):
+        (found,) = opened(path, inputs, tmp_path, columns=columns)
+        assert float(found.inputs["image"].min()) == 1.0
+    other = parquet(tmp_path / "o.parquet", [{"shown": stored(png(255)), "label": 1}], types={"shown": file_type()})
+    with pytest.raises(DataError, match="has no column for `image`") as caught:
+        opened(other, inputs, tmp_path)
+    assert "it has: shown, label" in (caught.value.hint or "")
+
+
 def test_a_file_in_a_row_is_no_larger_than_a_sample_may_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import pyarrow as pa
 
