@@ -75,9 +75,8 @@ def test_a_field_of_a_column_has_a_name(ending: str, tmp_path: Path) -> None:
     rows = [{"given": {"x": [1.0, 2.0], "deep": {"label": 7}}}, {"given": {"x": [3.0, 4.0], "deep": {"label": 8}}}]
     path = tmp_path / f"d.{ending}"
     parquet(path, rows) if ending == "parquet" else data_zoo.jsonl(path, rows)
-    assert list_columns(DataSection(str(path))) == (
-        "given", "given.x", "given.deep", "given.deep.label",
-    )  # fmt: skip
+    # Older versions of pyarrow sort the fields of what they are given.
+    assert {*list_columns(DataSection(str(path)))} == {"given", "given.x", "given.deep", "given.deep.label"}
     found = list(opened(path, columns={"x": "given.x", "label": "given.deep.label"}))
     assert [(sample.inputs["x"].tolist(), sample.label) for sample in found] == [([[1.0, 2.0]], 7), ([[3.0, 4.0]], 8)]
     with pytest.raises(DataError, match="has no column `given.y`"):
