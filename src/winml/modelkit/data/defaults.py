@@ -12,6 +12,7 @@ from winml.modelkit.core.config import HUB, DataSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.data import hub
+from winml.modelkit.data.parquet import ENDING, require_parquet
 from winml.modelkit.store import digest
 
 MAIN = "main"
@@ -179,6 +180,8 @@ def find_default(section: DataSection, task: str) -> tuple[DataSection, str]:
             hint=f"there is for {', '.join(DEFAULTS)}; docs/data.md shows how files for the others look",
         )
     first, commit = next(iter(row.files)), row.revision
+    if first.endswith(ENDING):
+        require_parquet()  # before anything is fetched
     for name, known in row.files.items():
         path = hub.data_file(f"{HUB}{row.repo}/{name}@{row.revision}")
         commit = hub.commit_of(path) or row.revision

@@ -39,7 +39,7 @@ class ParquetTable:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._parquet = extra("pyarrow.parquet", name="parquet", what="reading .parquet")
+        self._parquet = require_parquet()
         self._arrow = extra("pyarrow", name="parquet", what="reading .parquet")
         with self._readable(), self._open() as file:
             meta, self._schema = file.metadata, file.schema_arrow
@@ -226,6 +226,11 @@ class ParquetTable:
                 hint="names of files in .parquet are of the machine that wrote them; store the data set with its files",
             )
         return content
+
+
+def require_parquet() -> Any:
+    """The package; an error names the extra that installs it."""
+    return extra("pyarrow.parquet", name="parquet", what="reading .parquet")
 
 
 class _Readable:

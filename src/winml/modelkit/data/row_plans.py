@@ -29,7 +29,7 @@ ROLES: dict[str, tuple[str, ...]] = {
     "text": ("text", "sentence", "sentence1", "question", "premise"),
     "text_pair": ("text_pair", "sentence2", "context", "hypothesis"),
     "words": ("words", "tokens"),
-    "image": ("image", "image_path", "file", "path"),
+    "image": ("image", "img", "image_path", "file", "path"),
     "audio": ("audio", "audio_path", "file", "path"),
     "video": ("video", "video_path", "frames", "file", "path"),
     "prompt": ("prompt", "text", "input", "question", "source", "document"),
@@ -315,15 +315,14 @@ def plan_for(wanted: SampleRequest, columns: Columns, classes: Callable[[], tupl
     if wanted.form in _BY_FORM:
         return _BY_FORM[wanted.form](wanted, columns)
     ready = {spec.name: columns.find(spec.name) for spec in wanted.inputs}
-    named = {name: column for name, column in ready.items() if column is not None}
+    named = {name: column for name, column in ready.items() if column is not None and column not in wanted.files}
     if len(ready) == 1 and not named and wanted.inputs[0].dtype == "str":
         # A model that takes text has its tokenizer inside.
         named = {wanted.inputs[0].name: columns.need("text")}
     if len(named) == len(ready):
         return by_input(wanted, named)
-    image = columns.find("image")
-    if image is not None and takes_images(wanted.inputs):
-        return by_image(wanted, image)
+    if takes_images(wanted.inputs):
+        return by_image(wanted, columns.need("image"))
     if takes_speech(wanted.inputs):
         return _by_speech(wanted, columns)
     if columns.find("text") is None and columns.find("words") is not None:

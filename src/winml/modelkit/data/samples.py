@@ -90,6 +90,8 @@ class SampleRequest:
     form: Form = "joined"
     steps: bool = False
     """Whether a sample is a sequence: an array has one more dimension than its input, the first."""
+    files: frozenset[str] = frozenset()
+    """The columns whose values are files themselves: an image, and not an array of numbers."""
 
 
 @dataclass(frozen=True)

@@ -155,6 +155,7 @@ def read(wanted: SampleRequest) -> SampleSource:
     count, names = table.count, table.names
     if not count:
         raise DataError(f"`{path}` has no samples")
+    wanted = replace(wanted, files=frozenset(name for name in names if table.holds_files(name)))
     columns = Columns(wanted, names)
     plan = plan_rows(wanted, columns, lambda: _classes(table, path, columns.need("label")))
     label = None if plan.complete else columns.label()
