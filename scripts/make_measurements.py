@@ -330,19 +330,22 @@ def peers() -> str:
             continue
         rows.append([
             *start, f"{row['limit_score']:.4f}", f"{row['score']:.4f}", f"{row['bytes'] / 1024:.0f}",
-            "" if row["arm"] == "float" else f"{row['cpu_seconds']:.0f}", _gain(row.get("compare")),
+            "" if row["arm"] == "float" else f"{row['cpu_seconds']:.0f}",
+            "" if row["arm"] == "float" else _gain(row.get("compare")),
         ])  # fmt: skip
     head = ["model", "tool", "metric where the limit is held", "on other data", "KiB", "CPU s", "speed"]
-    machine, versions = found["machine"], found["versions"]
-    facts = f"{machine['cores']} cores of {machine['processor']}, onnxruntime {versions['onnxruntime']}"
-    load = f"load {found['conditions']['load']}"
-    return f"{_table(head, rows)}\n\n{facts}; {load}. Again: `{found['command']}`. Values: {_link(path)}."
+    processors: dict[str, list[str]] = {}
+    for row in found["conditions"]["rows"]:
+        processors.setdefault(row.get("processor", found["machine"]["processor"]), []).append(row["model"])
+    facts = "; ".join(f"{', '.join(dict.fromkeys(models))}: {name}" for name, models in processors.items())
+    end = f"onnxruntime {found['versions']['onnxruntime']}, load {found['conditions']['load']}"
+    return f"{_table(head, rows)}\n\n{facts}; {end}. Again: `{found['command']}`. Values: {_link(path)}."
 
 
 def _gain(compared: dict[str, Any] | None) -> str:
-    """A verdict with the time of the candidate to that of the base."""
+    """A verdict, with how many times as fast as the float model the candidate is."""
     if compared is None:
-        return ""
+        return "not compared"
     verdict = compared["verdict"]
     if verdict.get("gain_pct") is None or verdict.get("interval_pct") is None:
         return str(verdict["verdict"])
@@ -356,8 +359,8 @@ def sensitivity_cost() -> str:
     rows = [
         [f"{row['layers']} convolutions, {row['model_mib']:.0f} MiB", str(row["samples"]),
          f"{row['sensitivity_s']:.0f}", f"{row['each_variant_once_s']:.0f}", f"{row['time_ratio']:.2f}",
-         f"{row['peak_mib']:.0f}", f"{row['one_variant_mib']:.0f}", f"{row['memory_ratio']:.2f}",
-         f"{row['one_finished_variant_mib']:.0f}", f"{row['all_processes_mib']:.0f}"]
+         f"{row['peak_mib']:.0f}", *_known(row, "one_variant_mib", "memory_ratio", "one_finished_variant_mib"),
+         *_known(row, "all_processes_mib")]
         for row in json.loads(path.read_text(encoding="utf-8"))
     ]  # fmt: skip
     head = [
@@ -365,6 +368,10 @@ def sensitivity_cost() -> str:
         "one variant made and run, MiB", "ratio", "one finished variant run, MiB", "all processes, MiB",
     ]  # fmt: skip
     return f"{_table(head, rows)}\n\nAgain: `python benchmarks/accuracy/cost.py -o WORK`. Values: {_link(path)}."
+
+
+def _known(row: dict[str, Any], *names: str) -> list[str]:
+    return [figure(row[name]) if name in row else "not measured" for name in names]
 
 
 def npu_accuracy() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import onnx
@@ -15,8 +15,10 @@ import data_zoo
 from winml.modelkit.accuracy import mend as mending
 from winml.modelkit.accuracy.mend import Goal, quantize_within
 from winml.modelkit.accuracy.mend_result import FailedMend, MendResult
+from winml.modelkit.building.quantize import fewer
 from winml.modelkit.building.quantize.command import QuantizeRequest
-from winml.modelkit.core.config import DataSection
+from winml.modelkit.building.quantize.result import Granularity, LeftNodes, NodeSummary
+from winml.modelkit.core.config import DataSection, QuantizeSection
 from winml.modelkit.core.errors import CheckFailed, RequestError
 from winml.modelkit.render.mend import mend_text
 
@@ -187,3 +189,18 @@ def test_texts_are_read_as_the_model_beside_them_reads_them(tmp_path: Path) -> N
     result = quantize_within(request, Goal(data=data, task="sentence-similarity", min_agreement=0.9), lambda _: None)
     assert result.evaluation.samples.n == 3
     assert result.quantized.section.calibration.length == 6
+
+
+def test_what_the_first_attempt_chose_is_kept() -> None:
+    """A section that excludes nodes leaves nothing open, and would quantize all operators again."""
+    left = LeftNodes(op="Mul", nodes=3, reason=fewer.LEFT)
+    found = SimpleNamespace(
+        section=QuantizeSection(mode="static", per_channel=True),
+        outcome=SimpleNamespace(
+            nodes=NodeSummary(quantized={"Reshape": 1, "MatMul": 2}, left=(left,)), granularity=None
+        ),
+    )
+    assert mending._settle(found) == {"op_types": ("MatMul", "Reshape")}
+    found.outcome.granularity = Granularity("channel", "closer")
+    found.outcome.nodes = NodeSummary(quantized={"MatMul": 2}, left=(LeftNodes(op="Mul", nodes=3, reason="other"),))
+    assert mending._settle(found) == {"per_channel": True}

@@ -23,6 +23,7 @@ from winml.modelkit.accuracy.naming import name_nodes
 from winml.modelkit.accuracy.result import DebugResult, LayerNoise
 from winml.modelkit.building import output_model
 from winml.modelkit.building.model_argument import model_path
+from winml.modelkit.building.quantize import fewer
 from winml.modelkit.building.quantize.command import QuantizeRequest, choose_section, quantize
 from winml.modelkit.building.quantize.mending import MendingLevel, mending_levels
 from winml.modelkit.building.quantize.result import QuantizeResult
@@ -135,6 +136,8 @@ class _Search:
         self.layers: int | None = None
         self.quantized: QuantizeResult | None = None
         """The first attempt, which has the section in full and the operators of the model."""
+        self.settled: dict[str, Any] = {}
+        """Keys that the first attempt decided by comparing outputs: a section that names nodes leaves nothing open."""
         self.mending: tuple[MendingLevel, ...] = ()
         """Changes that are kept."""
         self.base = self.folder / "0.onnx"
@@ -206,7 +209,7 @@ class _Search:
         nodes = self.quantized.outcome.nodes
         ops = {*nodes.quantized, *(left.op for left in nodes.left)}
         best = self.attempts[0]
-        for level in mending_levels(self.quantized.section, ops):
+        for level in mending_levels(replace(self.quantized.section, **self.settled), ops):
             before, self.mending = self.mending, (*self.mending, level)
             found, attempt = self.attempt((), "kept"), self.attempts[-1]
             if found is not None:
@@ -260,7 +263,8 @@ class _Search:
                 ),
                 ignore,
             )  # fmt: skip
-            self.quantized = self.quantized or quantized
+            if self.quantized is None:
+                self.quantized, self.settled = quantized, _settle(quantized)
             found = evaluation = evaluate(request, ignore)
         except (CheckFailed, RunFailedError, SessionError, PlacementError, WorkerCrashed, WorkerTimeout) as error:
             reason = error.message
@@ -277,6 +281,8 @@ class _Search:
     def changes(self, attempt: Attempt) -> dict[str, Any]:
         """Keys of the section with nodes that stay in float or are raised, besides those that were asked for."""
         changes = dict(self.request.changes)
+        if attempt.mending or attempt.nodes or attempt.wide_nodes:
+            changes |= self.settled
         for level in self.mending:
             changes |= level.changes
         for key, nodes in (("exclude_nodes", attempt.nodes), ("wide_nodes", attempt.wide_nodes)):
@@ -293,6 +299,21 @@ class _Search:
             hint="more samples, another precision (`-p w8a16`), or a limit that the target can hold in float",
             result=FailedMend(attempts=tuple(self.attempts)),
         )
+
+
+def _settle(quantized: QuantizeResult) -> dict[str, Any]:
+    """What a result that leaves it open chose by comparing outputs: operators, and scales of weights.
+
+    Attempts after it keep the choice: a section that excludes nodes would quantize all operators again, and each choice
+    that is open makes every attempt as much longer.
+    """
+    nodes, section = quantized.outcome.nodes, quantized.section
+    found: dict[str, Any] = {}
+    if section.op_types is None and any(left.reason == fewer.LEFT for left in nodes.left):
+        found["op_types"] = tuple(sorted(nodes.quantized))
+    if quantized.outcome.granularity is not None and section.per_channel is not None:
+        found["per_channel"] = section.per_channel
+    return found
 
 
 def _is_nearer(attempt: Attempt, best: Attempt) -> bool:
