@@ -284,7 +284,7 @@ def generation_real_layers() -> str:
 def _exporter(row: dict[str, Any]) -> str:
     """Who exported a model, and why it was not onnxruntime-genai's builder, where that was asked."""
     reason = row.get("because", "")
-    reason = reason.partition("as asked it failed: ")[2] or reason
+    reason = (reason.partition("as asked it failed: ")[2] or reason).partition(",")[0]
     return f"{row['exporter']} ({reason})" if reason else str(row["exporter"])
 
 

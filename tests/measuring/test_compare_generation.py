@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import generation_zoo
 from tests.decoder_zoo import decoder_folder
 from tests.measured import a_round, measurement
 from tests.model_zoo import relu, saved
@@ -86,6 +87,24 @@ def test_one_folder_is_compared_over_two_runtimes(folders: tuple[str, str]) -> N
 
 def test_the_same_folder_by_the_same_program_is_identical(folders: tuple[str, str]) -> None:
     assert _compare(folders[0], folders[0]).candidates[0].verdict.verdict == "IDENTICAL"
+
+
+@pytest.mark.parametrize("metric", ["first-token", "tokens-per-second"])
+def test_pairs_are_judged_by_what_they_say(tmp_path: Path, metric: GenerationMetric) -> None:
+    one, other = (str(generation_zoo.pair(tmp_path / name)) for name in ("one", "other"))
+    result = _compare(one, other, metric=metric, runtimes=(None,), prompt_tokens=4, new_tokens=3)
+    assert result.candidates[0].verdict.verdict == "IDENTICAL"  # the graphs of all parts are the same
+    table = generation_zoo.random_table()
+    parts = [str(generation_zoo.decoder_parts(tmp_path / f"pieces of {new}", table, new=new)) for new in (4, 2)]
+    result = _compare(*parts, metric=metric, runtimes=(None,), prompt_tokens=4, new_tokens=4)
+    [candidate] = result.candidates
+    assert candidate.measurement is not None
+    assert candidate.measurement.rounds
+    assert any("is run by onnxruntime: parts are run by winml alone" in note for note in result.warnings)
+    with pytest.raises(RequestError, match="has an encoder that reads prompts and `pieces of 4` has none"):
+        _compare(one, parts[0], runtimes=(None,))
+    with pytest.raises(RequestError, match="is not run by onnxruntime-genai: parts are run by winml alone"):
+        _compare(*parts, runtimes=("genai",), prompt_tokens=4, new_tokens=4)
 
 
 def test_what_cannot_be_compared_is_refused(folders: tuple[str, str], tmp_path: Path) -> None:

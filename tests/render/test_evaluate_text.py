@@ -118,6 +118,14 @@ def test_a_correlation_is_no_percentage_and_an_unknown_one_says_why() -> None:
     ]
 
 
+def test_beside_a_reference_a_reason_for_no_interval_is_said_once() -> None:
+    few = replace(found(0.5, 0.4, 0.6), interval=None, reason="an interval needs at least 8 samples")
+    reference = replace(side(accuracy=found(0.996, 0.985, 0.999)), model="fp32.onnx", target="cpu", simulated=False)
+    text = evaluate_text(result(metrics={"accuracy": few}, reference=reference)).splitlines()
+    assert text[2].startswith("  accuracy  50.00 % (no interval)  99.60 % (98.50 … 99.90)")
+    assert text[3] == "  no interval: an interval needs at least 8 samples"
+
+
 def test_errors_and_decibels_are_no_percentages() -> None:
     text = evaluate_text(
         result(metrics={"psnr_db": found(31.25, 30.5, 32.0, "number"), "pq": found(0.5, 0.4, 0.6, "pq")})

@@ -151,7 +151,7 @@ def _best(result: CompareResult) -> Candidate:
 def after_eval(result: EvalResult, named: str, data: str | None) -> str:
     """Whether the model is also faster than its reference, or a search within this accuracy."""
     reference = result.reference
-    if reference is not None and reference.model != result.model:
+    if reference is not None and reference.model != result.model and not result.simulated:
         return f"winml compare {shell_word(reference.model)} {shell_word(result.model)} --target {result.target}"
     # A search takes neither a custom metric nor options of a task, nor a folder that is built already.
     more = result.custom_metric or result.task_options or result.state or result.generation

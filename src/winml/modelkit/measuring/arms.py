@@ -20,6 +20,7 @@ from winml.modelkit.session import environment
 from winml.modelkit.session.arm import ArmArguments
 from winml.modelkit.session.distance import distance_of
 from winml.modelkit.session.opening import open_arm
+from winml.modelkit.session.placement import add_placements
 from winml.modelkit.worker import priority
 from winml.modelkit.worker.memory import memory_of
 
@@ -55,14 +56,14 @@ class _SessionRuns:
 
 
 class _TextRuns:
-    """Runs of a decoder: a prompt with its first token, or one token after it at positions that go on and on."""
+    """Runs of what generates text: a prompt with its first token, or one token after it at positions that go on."""
 
     def __init__(self, arm: ArmArguments, asked: GenerationArm) -> None:
         # Only decoders need these.
-        from winml.modelkit.session.generation.measure import make_prompt
-        from winml.modelkit.session.generation.opening import open_generator
+        from winml.modelkit.session.generation.measure import draw_prompt
+        from winml.modelkit.session.generation.opening import open_folder
 
-        self.generator = open_generator(
+        self.generator: Any = open_folder(
             asked.folder,
             target=arm.target,
             section=arm.session,
@@ -70,8 +71,8 @@ class _TextRuns:
             distribution=arm.distribution,
             strict_ep=arm.strict_ep,
         )
-        description, seed = self.generator.description, arm.inputs.seed
-        self.prompt = make_prompt(description, batch=asked.batch, length=asked.prompt_tokens, seed=seed)
+        length, seed = asked.prompt_tokens, arm.inputs.seed
+        self.prompt: Any = draw_prompt(self.generator, batch=asked.batch, length=length, seed=seed)
         self.asked, self._left = asked, 0
         runs = {"first-token": self._run_prompt, "tokens-per-second": self._run_step, "memory": self._run_text}
         self.run = runs[asked.metric]
@@ -232,23 +233,24 @@ def _time_runs(arm: Runs, count: int) -> Samples:
 
 
 def _probe_text(arm: _TextRuns, asked: ArmArguments, runs: int) -> Probe:
-    """The same of a decoder; it says what it generated instead of saving outputs."""
+    """The same of what generates text; it says what it generated instead of saving outputs."""
     # Only decoders need these.
-    from winml.modelkit.session.generation.generator import generate
-    from winml.modelkit.session.generation.ort_loop import OrtGenerator
+    from winml.modelkit.session.generation.genai_loop import GenaiGenerator
 
-    generator = arm.generator
+    generator, count = arm.generator, arm.asked.new_tokens
     timed = _time_runs(arm, runs)
-    tokens = generate(generator, arm.prompt, new_tokens=arm.asked.new_tokens, ends=())
-    session = generator.session if isinstance(generator, OrtGenerator) else None
-    version = None if session is None else distribution_version(session.package)
+    generator.start(arm.prompt, new_tokens=count)
+    tokens = np.stack([generator.next() for _ in range(count)], axis=1)
+    sessions = [] if isinstance(generator, GenaiGenerator) else list(generator.sessions.values())
+    version = distribution_version(sessions[0].package) if sessions else None
+    given = arm.prompt.values() if isinstance(arm.prompt, dict) else [arm.prompt]
     return Probe(
         wall_ns=timed.wall_ns,
         cpu_ns=timed.cpu_ns,
-        placement=None if session is None else session.placement,
+        placement=add_placements([session.placement for session in sessions]),
         inputs=(),
         outputs=(),
-        shapes=(("int64", *arm.prompt.shape),),
+        shapes=tuple((str(array.dtype), *array.shape) for array in given),
         environment=environment.environment(asked.ep, version),
         tokens=tuple(int(token) for token in tokens.flat),
     )

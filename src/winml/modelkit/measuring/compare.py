@@ -38,6 +38,7 @@ from winml.modelkit.measuring.protocols import PROTOCOLS
 from winml.modelkit.measuring.reports import Distances, Port, Probe
 from winml.modelkit.measuring.rounds import ArmSpec, Compared, ComparePlan, RoundProgress
 from winml.modelkit.measuring.stored import confirm
+from winml.modelkit.measuring.text_folder import read_text_folder
 from winml.modelkit.measuring.warm_processes import Probers
 from winml.modelkit.session.notes import describe_fallback
 from winml.modelkit.store import digest
@@ -59,11 +60,28 @@ class ArmFacts:
 
 def _fingerprints(specs: list[ArmSpec]) -> list[ArmFacts]:
     known: dict[str, str | None] = {}
+    graphs = [_graphs_of(spec) for spec in specs]
     with Worker(preload=("winml.modelkit.graph.describe",)) as worker:
-        for path in dict.fromkeys(s.arm.artifact for s in specs):
+        for path in dict.fromkeys(path for several in graphs for path in several):
             described = worker.ask(ModelDescription, "graph.describe", {"path": path}, what=f"reading `{path}`")
             known[path] = described.fingerprint
-    return [ArmFacts(s, known[s.arm.artifact]) for s in specs]
+    return [
+        ArmFacts(spec, _join([known[path] for path in several])) for spec, several in zip(specs, graphs, strict=True)
+    ]
+
+
+def _graphs_of(spec: ArmSpec) -> list[str]:
+    """The files of the graphs that an arm runs: those of all parts of what generates text."""
+    if spec.arm.generation is None:
+        return [spec.arm.artifact]
+    return [str(path) for path in read_text_folder(Path(spec.arm.generation.folder)).models.values()]
+
+
+def _join(fingerprints: list[str | None]) -> str | None:
+    """One fingerprint of all graphs; None where one has none."""
+    if len(fingerprints) == 1 or None in fingerprints:
+        return fingerprints[0] if len(fingerprints) == 1 else None
+    return digest.of_json(fingerprints)
 
 
 def _identical(base: ArmFacts, candidate: ArmFacts) -> bool:

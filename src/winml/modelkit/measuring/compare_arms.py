@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 
-from winml.modelkit.building.model_argument import ModelArgument, model_argument
+from winml.modelkit.building.model_argument import ModelArgument, model_argument, parts_argument
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import ModelFileError, RequestError, UnavailableError
 from winml.modelkit.core.events import OnEvent
-from winml.modelkit.core.generation import GENAI_CONFIG, is_decoder_folder, read_decoder_folder
-from winml.modelkit.core.measurement import Arm, CompareProtocol, GenerationArm, GenerationMetric
+from winml.modelkit.core.generation import GENAI_CONFIG, is_decoder_folder
+from winml.modelkit.core.measurement import Arm, CompareProtocol, GenerationArm, GenerationMetric, SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.data import sizes
 from winml.modelkit.ep import options
@@ -24,8 +24,8 @@ from winml.modelkit.graph.signature import SignatureInput, read_signature
 from winml.modelkit.graph.sizes import Size, match_sizes, open_dims
 from winml.modelkit.measuring.events import ArmBuilding
 from winml.modelkit.measuring.rounds import ArmSpec
-from winml.modelkit.session.generation.graph_fit import check_graph
-from winml.modelkit.session.generation.runtimes import choose_runtime
+from winml.modelkit.measuring.text_folder import PARTS_REASON, STEPS, TextFolder, generates_text, read_text_folder
+from winml.modelkit.session.generation.runtimes import ChosenRuntime, choose_runtime
 
 PROMPT_TOKENS, NEW_TOKENS = 32, 64
 """Of a text where nothing else was asked for: one length, because a comparison has one answer."""
@@ -116,15 +116,13 @@ def _arms(request: CompareRequest, on_event: OnEvent) -> list[_Asked]:
 
 def _generates_text(request: CompareRequest) -> bool:
     """Whether folders that generate text are compared; they are compared with each other only."""
-    folders = [model for model in request.models if is_decoder_folder(Path(model))]
+    folders = [model for model in request.models if generates_text(Path(model))]
     if folders and len(folders) < len(request.models):
         other = next(model for model in request.models if model not in folders)
-        raise RequestError(
-            f"`{folders[0]}` generates text and `{other}` does not", hint="compare two folders with genai_config.json"
-        )
+        raise RequestError(f"`{folders[0]}` generates text and `{other}` does not", hint="compare two folders that do")
     if not folders and request.generation != CompareGeneration():
         raise RequestError(
-            f"`{request.models[0]}` is no folder that generates text: it has no {GENAI_CONFIG}",
+            f"`{request.models[0]}` is no folder that generates text: it has neither {GENAI_CONFIG} nor parts that do",
             hint="`--metric`, `--prompt-tokens`, `--new-tokens` and `--runtime` are for such folders",
         )
     inputs = request.inputs
@@ -167,24 +165,15 @@ def arms_of(request: CompareRequest, on_event: OnEvent) -> Arms:
 
 def _add_texts(specs: list[ArmSpec], asked: list[_Asked], request: CompareRequest) -> tuple[list[ArmSpec], list[str]]:
     """The arms with what is generated in each: the same text in all, and the program that runs it."""
-    folders = [read_decoder_folder(Path(arm.label).absolute()) for arm in asked]
-    for folder in folders:
-        check_graph(folder)
-    wanted, context = request.generation, min(folder.context_length for folder in folders)
-    new_tokens = wanted.new_tokens or max(2, min(NEW_TOKENS, context // 2))
-    prompt = wanted.prompt_tokens or max(1, min(PROMPT_TOKENS, context - new_tokens))
-    if prompt + new_tokens > context:
-        raise RequestError(
-            f"a prompt of {prompt} tokens with {new_tokens} more does not fit the context of {context}",
-            hint="give a shorter `--prompt-tokens` or fewer `--new-tokens`",
-        )
+    folders = [read_text_folder(Path(arm.label).absolute()) for arm in asked]
+    wanted = request.generation
+    prompt, new_tokens = _fit_text(wanted, folders)
     metric: GenerationMetric = wanted.metric or "tokens-per-second"
     if metric == "tokens-per-second" and new_tokens < 2:
         raise RequestError("tokens per second need at least 2 new tokens", hint="give more `--new-tokens`")
     found, notes = [], []
     for spec, arm, folder in zip(specs, asked, folders, strict=True):
-        session = spec.arm.session
-        runtime = choose_runtime(arm.target, arm.runtime, folder=folder, saved=session.runtime, section=session)
+        runtime = _choose_runtime(arm, folder, spec.arm.session)
         text = GenerationArm(
             folder=str(folder.folder),
             metric=metric,
@@ -195,7 +184,7 @@ def _add_texts(specs: list[ArmSpec], asked: list[_Asked], request: CompareReques
         )
         label = runtime.name if len(wanted.runtimes) > 1 else spec.label
         notes.append(f"`{label}` is run by {runtime.name}: {runtime.reason}")
-        arm_with_text = replace(spec.arm, artifact=str(folder.model), generation=text)
+        arm_with_text = replace(spec.arm, artifact=str(folder.models[STEPS]), generation=text)
         found.append(replace(spec, arm=arm_with_text, label=label))
     what = {
         "first-token": f"a prompt of {prompt} tokens until its first token",
@@ -203,6 +192,57 @@ def _add_texts(specs: list[ArmSpec], asked: list[_Asked], request: CompareReques
         "memory": f"a text of {prompt} and {new_tokens} tokens; compared is the peak of the process",
     }
     return found, [f"a run is {what[metric]}", *notes]
+
+
+def _fit_text(wanted: CompareGeneration, folders: Sequence[TextFolder]) -> tuple[int, int]:
+    """Tokens of a prompt, or what the decoder reads of an image or of sound, and tokens after it."""
+    pairs = [folder.kind == "pair" for folder in folders]
+    if any(pairs) != all(pairs):
+        one, other = folders[pairs.index(True)].folder.name, folders[pairs.index(False)].folder.name
+        raise RequestError(f"`{one}` has an encoder that reads prompts and `{other}` has none: their times differ")
+    most = min((folder.context_length for folder in folders if folder.context_length is not None), default=None)
+    if all(pairs):
+        return _fit_pair(wanted, folders, most)
+    assert most is not None
+    new_tokens = wanted.new_tokens or max(2, min(NEW_TOKENS, most // 2))
+    prompt = wanted.prompt_tokens or max(1, min(PROMPT_TOKENS, most - new_tokens))
+    if prompt + new_tokens > most:
+        raise RequestError(
+            f"a prompt of {prompt} tokens with {new_tokens} more does not fit the context of {most}",
+            hint="give a shorter `--prompt-tokens` or fewer `--new-tokens`",
+        )
+    return prompt, new_tokens
+
+
+def _fit_pair(wanted: CompareGeneration, folders: Sequence[TextFolder], most: int | None) -> tuple[int, int]:
+    """The same for an encoder with a decoder, whose lengths do not depend on each other."""
+    new_tokens = wanted.new_tokens or min(NEW_TOKENS, most or NEW_TOKENS)
+    if most is not None and new_tokens > most:
+        raise RequestError(
+            f"{new_tokens} new tokens do not fit the decoder's {most}", hint="ask for fewer `--new-tokens`"
+        )
+    vectors = folders[0].source_vectors
+    if vectors is not None:
+        if wanted.prompt_tokens is not None:
+            raise RequestError(
+                "`--prompt-tokens` says nothing about an encoder that reads no text", hint="drop the option"
+            )
+        return vectors, new_tokens
+    longest = min((folder.source_length for folder in folders if folder.source_length is not None), default=None)
+    prompt = wanted.prompt_tokens or min(PROMPT_TOKENS, longest or PROMPT_TOKENS)
+    if longest is not None and prompt > longest:
+        raise RequestError(
+            f"a prompt of {prompt} tokens does not fit the encoder's {longest}", hint="give a shorter `--prompt-tokens`"
+        )
+    return prompt, new_tokens
+
+
+def _choose_runtime(arm: _Asked, folder: TextFolder, session: SessionSection) -> ChosenRuntime:
+    if folder.described is not None:
+        return choose_runtime(arm.target, arm.runtime, folder=folder.described, saved=session.runtime, section=session)
+    if arm.runtime == "genai":
+        raise RequestError(f"`{arm.label}` is not run by onnxruntime-genai: {PARTS_REASON}")
+    return ChosenRuntime("onnxruntime", PARTS_REASON)
 
 
 def _refuse_other_targets(request: CompareRequest, arms: list[_Asked]) -> None:
@@ -277,6 +317,8 @@ def _sizes_by_place(inputs: Sequence[SignatureInput]) -> dict[str, int]:
 def _open_model(model: str, request: CompareRequest, on_event: OnEvent) -> ModelArgument:
     """What to open for an arm and the target it is for; a config is built first, in the cache."""
     trust = request.trust.with_typed(request.ep_options)
+    if generates_text(Path(model)) and not is_decoder_folder(Path(model)):
+        return parts_argument(Path(model), on_event, trust=trust)
     if not model.endswith(".json"):
         return model_argument(model, on_event, trust=trust)
     on_event(ArmBuilding(model))

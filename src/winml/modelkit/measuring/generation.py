@@ -36,7 +36,7 @@ from winml.modelkit.measuring.perf import SIMULATED, PerfRequest, PerfStarted, w
 from winml.modelkit.measuring.processes import Processes
 from winml.modelkit.measuring.sessions import CoolingDown, PerfProtocol, Process, SessionStarted, ask_session
 from winml.modelkit.measuring.summary import latency_of, spread_of
-from winml.modelkit.measuring.text_folder import TextFolder, read_text_folder
+from winml.modelkit.measuring.text_folder import PARTS_REASON, TextFolder, read_text_folder
 from winml.modelkit.measuring.trace import no_trace, trace_notices
 from winml.modelkit.measuring.trust import load_warnings, session_warnings
 from winml.modelkit.session.arm import Tracing
@@ -58,7 +58,6 @@ PROMPT_TOKENS = (32, 256)
 NEW_TOKENS = 64
 SIMULATED_PROMPT_TOKENS, SIMULATED_NEW_TOKENS = (32,), 8
 """On a simulator, whose steps take seconds and whose times mean nothing."""
-PARTS_REASON = "parts are run by winml alone"
 MANY, FEW = (3, 1, 3), (1, 0, 1)
 """Timed texts of every length, texts before them and sessions: on a device, and on a simulator."""
 LEAST_STEPS = 8

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -17,6 +17,9 @@ from winml.modelkit.session.generation.graph_fit import check_graph
 
 DEFAULT_LENGTH = 2048
 """Tokens of a text of a decoder in parts where neither its graphs nor its config say how many it takes."""
+PARTS_REASON = "parts are run by winml alone"
+STEPS = "decode"
+"""The graph that a step runs."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,8 @@ class TextFolder:
     """One graph with `genai_config.json`, a decoder in two graphs, or an encoder with a decoder."""
     context_length: int | None
     """Tokens of a prompt and its continuation together; of a pair those that it says. None where nothing says it."""
+    models: Mapping[str, Path]
+    """The files of its graphs, by what they do; one graph does everything."""
     described: DecoderFolder | None = None
     """What `genai_config.json` says."""
     source_length: int | None = None
@@ -48,7 +53,7 @@ def read_text_folder(folder: Path) -> TextFolder:
     if is_decoder_folder(folder) or not (folder / PARTS).is_file():
         described = read_decoder_folder(folder)
         check_graph(described)
-        return TextFolder(folder, "folder", described.context_length, described)
+        return TextFolder(folder, "folder", described.context_length, {STEPS: described.model}, described)
     listed = load_parts(folder)
     kind = kind_of_parts(listed.parts)
     if kind is None:
@@ -56,16 +61,17 @@ def read_text_folder(folder: Path) -> TextFolder:
             f"the parts of `{folder}` are {', '.join(listed.parts)}, which do not generate text",
             hint="a decoder has the parts prefill and decode, and a pair an encoder besides",
         )
+    models = {part: folder / entry.folder / entry.file for part, entry in listed.parts.items()}
     configured = _read_length(folder / listed.parts["decode"].folder)
     if kind == "decoder":
         fixed = _size(_shape(folder, listed, "decode", "attention_mask"), 1)
-        return TextFolder(folder, kind, fixed or configured or DEFAULT_LENGTH)
+        return TextFolder(folder, kind, fixed or configured or DEFAULT_LENGTH, models)
     said = _size(_shape(folder, listed, "decode", "decoder_attention_mask"), 1) or configured
     ids = _shape(folder, listed, "encoder", "input_ids")
     if ids is not None:
-        return TextFolder(folder, kind, said, source_length=_size(ids, 1) or configured)
+        return TextFolder(folder, kind, said, models, source_length=_size(ids, 1) or configured)
     vectors = _size(_shape(folder, listed, "prefill", "encoder_hidden_states"), 1)
-    return TextFolder(folder, kind, said, source_vectors=vectors or 1)
+    return TextFolder(folder, kind, said, models, source_vectors=vectors or 1)
 
 
 def _shape(folder: Path, listed: PartsFile, part: str, name: str) -> Sequence[int | str | None] | None:

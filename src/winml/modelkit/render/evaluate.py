@@ -43,8 +43,11 @@ def _number(kind: str, value: float, *, signed: bool = False) -> str:
     return f"{value:{sign}.4f}" if kind in PLAIN_METRICS else f"{100 * value:{sign}.2f}"
 
 
-def _cell(found: Estimate | None, kind: str, *, signed: bool = False) -> str:
-    """`99.40 % (98.25 … 99.80)`; a drop states its level, which differs from that of the other columns."""
+def _cell(found: Estimate | None, kind: str, *, signed: bool = False, short: bool = False) -> str:
+    """`99.40 % (98.25 … 99.80)`; a drop states its level, which differs from that of the other columns.
+
+    `short` leaves the reason for no interval to a line below the table.
+    """
     if found is None:
         return ""
     if found.value is None:
@@ -52,7 +55,7 @@ def _cell(found: Estimate | None, kind: str, *, signed: bool = False) -> str:
     unit = "" if kind in PLAIN_METRICS else " points" if signed else " %"
     value, interval = f"{_number(kind, found.value, signed=signed)}{unit}", found.interval
     if interval is None:
-        return f"{value} (no interval: {found.reason})"
+        return f"{value} (no interval)" if short else f"{value} (no interval: {found.reason})"
     low, high = (_number(kind, end, signed=signed) for end in (interval.low, interval.high))
     level = f", {100 * interval.level:.0f} %" if signed else ""
     return f"{value} ({low} … {high}{level})"
@@ -60,15 +63,18 @@ def _cell(found: Estimate | None, kind: str, *, signed: bool = False) -> str:
 
 def _metrics(result: EvalResult) -> list[str]:
     reference = result.reference
-    rows: list[tuple[str, ...]] = [("", "model", "reference", "drop") if reference else ("", "model")]
+    if reference is None:
+        alone = [(name, _cell(found, found.kind)) for name, found in result.metrics.items()]
+        return [table([("", "model"), *alone], indent="  ", head=True)] if alone else []
+    rows: list[tuple[str, ...]] = [("", "model", "reference", "drop")]
     drops: Mapping[str, MetricEstimate] = result.drop or {}
+    reasons = list[str | None]()
     for name, found in result.metrics.items():
-        row: tuple[str, ...] = (name, _cell(found, found.kind))
-        if reference:
-            other = _cell(reference.metrics.get(name), found.kind)
-            row = (*row, other, _cell(drops.get(name), found.kind, signed=True))
-        rows.append(row)
-    return [table(rows, indent="  ", head=True)] if len(rows) > 1 else []
+        three = (found, reference.metrics.get(name), drops.get(name))
+        rows.append((name, *(_cell(one, found.kind, signed=at == 2, short=True) for at, one in enumerate(three))))
+        reasons += [one.reason for one in three if one and one.value is not None and one.interval is None]
+    said = [f"  no interval: {reason}" for reason in dict.fromkeys(reasons)]
+    return [table(rows, indent="  ", head=True), *said] if len(rows) > 1 else []
 
 
 def _least(found: LeastSpread | None, form: str) -> tuple[str, str]:
