@@ -484,5 +484,7 @@ def test_a_feed_takes_a_package_and_verifies_everything(made: Path, tmp_path: Pa
     assert winml("feed", "push", made / "build", "--package-name", "other", *feed).returncode == 0
     everything = valid(winml("feed", "verify", *feed, "--json").stdout)
     assert [one["package"] for one in everything["packages"]] == ["digits", "other"]
-    assert winml("feed", "pull", "-m", "digits", "-o", tmp_path / "out", *feed).returncode == 0
+    pulled = winml("feed", "pull", "-m", "digits", "-o", tmp_path / "out", *feed)
+    assert pulled.returncode == 0
+    assert "next: winml package verify" in pulled.stderr
     assert wk.load_package(tmp_path / "out", public_key=str(made / "key.pub")).target == "cpu"
