@@ -269,3 +269,17 @@ def test_one_model_over_two_environments_takes_turns_by_token(folder: Path) -> N
     assert found["measurement"]["protocol"]["mode"] == "token"
     assert found["verdict"]["metric"] == "wall"
     assert len({r["process"] for r in found["measurement"]["rounds"]}) == 2 * found["verdict"]["rounds"]
+
+
+@pytest.mark.qnn
+def test_builds_are_compared_each_on_its_own_target_when_that_is_asked_for(tmp_path: Path) -> None:
+    for target in ("cpu", "qnn/npu"):
+        arguments = ("--target", target, "-p", "fp32", "--no-analyze", "--no-prove")
+        assert run("build", "--sample", *arguments, "-o", tmp_path / target[:3]).returncode == 0
+    both = (tmp_path / "cpu", tmp_path / "qnn")
+    assert "--as-built" in failed(run("compare", *both), 2)
+    # Both are opened on their own targets: the one that is simulated has no verdict.
+    assert "`qnn/npu` is simulated" in failed(run("compare", *both, "--as-built"), 3)
+    assert "takes the target of each build" in failed(run("compare", *both, "--as-built", "--target", "cpu"), 2)
+    file = tmp_path / "cpu/model.onnx"
+    assert "is no build" in failed(run("compare", both[0], file, "--as-built"), 2)

@@ -132,6 +132,23 @@ def test_a_result_that_is_not_about_the_build_or_its_source_does_not_count(
     assert not (tmp_path / "out").exists()
 
 
+def test_a_process_that_is_ended_while_it_writes_leaves_no_package(made: Path, tmp_path: Path) -> None:
+    code = (
+        "import os, sys\nfrom pathlib import Path\nimport winml.modelkit as wk\n"
+        "def end(path, data):\n"
+        "    path.open('wb').write(data[:10])\n"
+        "    os._exit(9 if path.name == 'package.json' else 0)\n"
+        "write = Path.write_bytes\n"
+        "Path.write_bytes = lambda path, data: (end if path.name == 'package.json' else write)(path, data)\n"
+        f"wk.package({str(made / 'build')!r}, output=sys.argv[1], evidence=[{str(made / 'eval.json')!r}], max_drop=0.2)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "out")], capture_output=True, text=True)
+    assert done.returncode == 9, done.stderr
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(loader.PackageError, match="package not found"):
+        loader.load_package(tmp_path / "out")
+
+
 def test_the_loader_opens_the_package_as_the_source_computes(made: Path) -> None:
     import onnxruntime
 
@@ -467,5 +484,7 @@ def test_a_feed_takes_a_package_and_verifies_everything(made: Path, tmp_path: Pa
     assert winml("feed", "push", made / "build", "--package-name", "other", *feed).returncode == 0
     everything = valid(winml("feed", "verify", *feed, "--json").stdout)
     assert [one["package"] for one in everything["packages"]] == ["digits", "other"]
-    assert winml("feed", "pull", "-m", "digits", "-o", tmp_path / "out", *feed).returncode == 0
+    pulled = winml("feed", "pull", "-m", "digits", "-o", tmp_path / "out", *feed)
+    assert pulled.returncode == 0
+    assert "next: winml package verify" in pulled.stderr
     assert wk.load_package(tmp_path / "out", public_key=str(made / "key.pub")).target == "cpu"

@@ -161,6 +161,9 @@ def test_another_host_and_pages_of_others_are_refused(digits: Client) -> None:
         ("POST", "/predict", b'{"inputs": {"x": [1]}}', {"Content-Type": "application/json"}, 400, "no input `x`"),
         ("POST", "/predict", b'{"inputs": {"image": [[1], 2]}}', {"Content-Type": "application/json"}, 400, "array"),
         ("POST", "/predict", b'{"inputs": {"image": [1]}}', {"Content-Type": "application/json"}, 400, "shape"),
+        ("POST", "/predict", b'{"inputs": {"image": [NaN]}}', {"Content-Type": "application/json"}, 400, "not JSON"),
+        ("POST", "/predict", b'{"inputs": {"image": [1e999]}}', {"Content-Type": "application/json"}, 400, "too large"),
+        ("POST", "/predict", b"[" * 100_000, {"Content-Type": "application/json"}, 400, "nested too deeply"),
         ("POST", "/predict", b'{"imag": "x"}', {"Content-Type": "application/json"}, 400, "unknown key"),
         ("POST", "/predict", b'{"image": "?"}', {"Content-Type": "application/json"}, 400, "base64"),
         ("POST", "/predict", b"PK\x03\x04", {"Content-Type": "application/x-npz"}, 400, "not an .npz file"),
@@ -190,6 +193,11 @@ def test_malformed_heads_are_refused(digits: Client) -> None:
         (b"POST /predict HTTP/1.1\r\n" + host + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
         (b"POST /predict HTTP/1.1\r\n" + host + b"Content-Length: -1\r\n\r\n", 400),
         (b"POST /predict HTTP/1.1\r\n" + host + b"Transfer-Encoding: chunked\r\n\r\n", 411),
+        (b"POST /predict HTTP/1.1\r\n" + host + b"Content-Length: 4, 4\r\n\r\n", 400),
+        (b"POST /predict HTTP/1.1\r\n" + host + b"Content-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n", 411),
+        (b"POST /predict HTTP/1.1\r\n" + host + b"Transfer-Encoding : chunked\r\n\r\n", 400),
+        (b"GET /health HTTP/1.1\r\n" + host + b"X: 1\r\n Content-Length: 5\r\n\r\n", 400),
+        (b"GET http://example.com/health HTTP/1.1\r\n" + host + b"\r\n", 400),
         (b"GET /health HTTP/1.1\r\n" + host + b"X: " + b"x" * 20_000 + b"\r\n\r\n", 431),
         (b"GET /health HTTP/1.1\r\n\r\n", 421),
     ):
@@ -243,6 +251,9 @@ def test_too_many_requests_are_refused_and_a_slow_one_ends_in_time(tmp_path: Pat
         wait_for(lambda: client.gauge("winml_requests_running") == 1)
         status, answer = client.ask("POST", "/predict", count_to(1))
         assert (status, answer["error"]["code"]) == (429, "too-many-requests")
+        # A large body is refused before it is sent.
+        head = f"POST /predict HTTP/1.1\r\nHost: 127.0.0.1:{client.port}\r\nAuthorization: Bearer {ready.token}\r\n"
+        assert client.send(f"{head}Content-Length: 1000000\r\n\r\n".encode()).startswith(b"HTTP/1.1 429 ")
         thread.join()
         assert (found[0][0], found[0][1]["error"]["code"]) == (504, "worker-timeout")
         wait_for(lambda: client.ask("GET", "/health")[0] == 200)

@@ -21,7 +21,10 @@ Headings = dict[str, tuple[str, str]]
 
 HEADINGS: Headings = {
     "Model": ("--model --models --sample --config --recipe --task", "--revision --priority"),
-    "Target": ("--target --targets --all", "--ep --device --ep-options --trust-options --threads --strict-ep"),
+    "Target": (
+        "--target --targets --as-built --all",
+        "--ep --device --ep-options --trust-options --threads --strict-ep",
+    ),
     "Search": (
         "--objective --budget --stop-at --preset",
         "--only --max-discards --space --mixed --reuse --knowledge",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from winml.modelkit.core.build_folder import kind_of_parts
+from winml.modelkit.core.build_folder import PACKAGE, kind_of_parts
 from winml.modelkit.core.model_file import part_names
 from winml.modelkit.core.plain_text import shell_word
 
@@ -162,6 +162,9 @@ def after_eval(result: EvalResult, named: str, data: str | None) -> str:
 
 
 def after_pull(result: PullResult) -> str | None:
-    """A look at the first model that was received."""
+    """A look at the first model that was received; the check of the first package."""
+    packages = [v.folder for v in result.versions if PACKAGE in v.files]
+    if packages:
+        return f"winml package verify {shell_word(packages[0])}"
     models = [v.folder for v in result.versions if any(name.endswith(".onnx") for name in v.files)]
     return f"winml inspect -m {shell_word(models[0])}" if models else None

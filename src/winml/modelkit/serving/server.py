@@ -7,6 +7,7 @@ import contextlib
 import hmac
 import itertools
 import os
+import re
 import socket
 import sys
 import time
@@ -44,7 +45,7 @@ from winml.modelkit.worker.memory import memory_of
 
 ADDRESS = "127.0.0.1"
 _HEAD_S = 30.0
-"""How long a client may take to send a request, from its first byte to its last."""
+"""How long a client may take to send the head of a request, from its first byte, and again its body."""
 _IDLE_S = 75.0
 """How long a connection may wait for its next request."""
 _WRITE_S = 30.0
@@ -170,7 +171,9 @@ class ModelServer:
         """Answer one request; whether another may follow."""
         try:
             async with asyncio.timeout(_IDLE_S):
-                head = await reader.readuntil(b"\r\n\r\n")
+                first = await reader.readexactly(1)
+            async with asyncio.timeout(_HEAD_S):
+                head = first + await reader.readuntil(b"\r\n\r\n")
         except asyncio.LimitOverrunError:
             await self._refuse_unread(
                 reader, writer, Refused(431, "head-too-large", f"the head is longer than {MOST_HEAD} bytes")
@@ -479,9 +482,9 @@ class ModelServer:
             status = 504
         elif self._pool.failure is not None:
             status = 503
-        message = error.message
-        for name in (str(self._folder),):
-            message = message.replace(f"`{name}{os.sep}", "`").replace(name, "")
+        # Bodies are files here, whose names say nothing to whoever sent them.
+        message = re.sub(rf"`?{re.escape(str(self._folder))}[/\\][0-9]+`?", "the body", error.message)
+        message = message.replace(str(self._folder), "")
         return Refused(status, error.code, message, error.hint)
 
 
