@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 # The QNN package has wheels for Linux x86_64 and Windows; elsewhere its tests are deselected with the reason.
-EXTRAS ?= dev,qnn,hf,genai,dask
+EXTRAS ?= dev,qnn,hf,genai,dask,parquet
 # By this exact version and before anything that wants torch: a range pulls gigabytes of GPU libraries.
 TORCH  ?= torch==2.13.0
 

@@ -257,7 +257,7 @@ def generation_families() -> str:
         shares = [_value(one.get("equal_tokens")) for one in precisions.values()]
         ratios = [_value(one.get("perplexity_ratio")) for one in precisions.values()]
         rows.append(
-            f"| {name} | {row['exporter']} | {equal} | {', '.join(shares) or 'not asked'} | "
+            f"| {name} | {_exporter(row)} | {equal} | {', '.join(shares) or 'not asked'} | "
             f"{', '.join(ratios) or 'not asked'} | {_placed(row['npu'])} |"
         )
     return "\n".join([*rows, "", f"Values: {_link(path)}."])
@@ -277,8 +277,15 @@ def generation_real_layers() -> str:
             rows.append(f"{start} refused: {row['refused'][:80]} | | | |")
             continue
         cells = [_tokens(row["tokens"].get(kind)) for kind in ("batch 1", "batch 2, padded", "without past")]
-        rows.append(f"{start} {row['exporter']} | {' | '.join(cells)} |")
+        rows.append(f"{start} {_exporter(row)} | {' | '.join(cells)} |")
     return "\n".join([*rows, "", f"Values: {_link(path)}."])
+
+
+def _exporter(row: dict[str, Any]) -> str:
+    """Who exported a model, and why it was not onnxruntime-genai's builder, where that was asked."""
+    reason = row.get("because", "")
+    reason = reason.partition("as asked it failed: ")[2] or reason
+    return f"{row['exporter']} ({reason})" if reason else str(row["exporter"])
 
 
 def _tokens(entry: dict[str, Any] | None) -> str:
@@ -309,6 +316,80 @@ def _placed(npu: dict[str, Any] | None) -> str:
     return ", ".join(said)
 
 
+def peers() -> str:
+    """A tool and a model in a row: the metric, size, time to make it, and what `winml compare` says of its speed."""
+    path = BENCHMARKS / "results" / "peers.json"
+    found = json.loads(path.read_text(encoding="utf-8"))
+    rows = []
+    for row in found["conditions"]["rows"]:
+        start = [row["model"], row["arm"]]
+        if "score" not in row:
+            error = row["error"]
+            said = error["message"] if isinstance(error, dict) else error
+            rows.append([*start, f"no model: {said[:120]}", "", "", f"{row['cpu_seconds']:.0f}", ""])
+            continue
+        rows.append([
+            *start, f"{row['limit_score']:.4f}", f"{row['score']:.4f}", f"{row['bytes'] / 1024:.0f}",
+            "" if row["arm"] == "float" else f"{row['cpu_seconds']:.0f}", _gain(row.get("compare")),
+        ])  # fmt: skip
+    head = ["model", "tool", "metric where the limit is held", "on other data", "KiB", "CPU s", "speed"]
+    machine, versions = found["machine"], found["versions"]
+    facts = f"{machine['cores']} cores of {machine['processor']}, onnxruntime {versions['onnxruntime']}"
+    load = f"load {found['conditions']['load']}"
+    return f"{_table(head, rows)}\n\n{facts}; {load}. Again: `{found['command']}`. Values: {_link(path)}."
+
+
+def _gain(compared: dict[str, Any] | None) -> str:
+    """A verdict with the time of the candidate to that of the base."""
+    if compared is None:
+        return ""
+    verdict = compared["verdict"]
+    if verdict.get("gain_pct") is None or verdict.get("interval_pct") is None:
+        return str(verdict["verdict"])
+    fast, slow = sorted(1 / (1 - gain / 100) for gain in verdict["interval_pct"])[::-1]
+    return f"{1 / (1 - verdict['gain_pct'] / 100):.2f}x ({slow:.2f} … {fast:.2f}), {verdict['verdict']}"
+
+
+def sensitivity_cost() -> str:
+    """What sensitivity costs, by the size of a model."""
+    path = BENCHMARKS / "results" / "sensitivity_cost.json"
+    rows = [
+        [f"{row['layers']} convolutions, {row['model_mib']:.0f} MiB", str(row["samples"]),
+         f"{row['sensitivity_s']:.0f}", f"{row['each_variant_once_s']:.0f}", f"{row['time_ratio']:.2f}",
+         f"{row['peak_mib']:.0f}", f"{row['one_variant_mib']:.0f}", f"{row['memory_ratio']:.2f}",
+         f"{row['one_finished_variant_mib']:.0f}", f"{row['all_processes_mib']:.0f}"]
+        for row in json.loads(path.read_text(encoding="utf-8"))
+    ]  # fmt: skip
+    head = [
+        "model", "samples", "s", "every variant run once, s", "ratio", "largest process, MiB",
+        "one variant made and run, MiB", "ratio", "one finished variant run, MiB", "all processes, MiB",
+    ]  # fmt: skip
+    return f"{_table(head, rows)}\n\nAgain: `python benchmarks/accuracy/cost.py -o WORK`. Values: {_link(path)}."
+
+
+def npu_accuracy() -> str:
+    """Models that quantization spoils on the NPU, before and after."""
+    path = BENCHMARKS / "results" / "npu_accuracy.json"
+    rows = []
+    for row in json.loads(path.read_text(encoding="utf-8")):
+        plain = [f"{row[name]:.3f}" if name in row else "" for name in ("plain_on_cpu", "plain_on_target")]
+        start = [f"{row['model']} {row['precision']}", *plain]
+        if "failed" in row:
+            rows.append([*start, "", f"refused: {row['failed'][:100]}", "", ""])
+            continue
+        changed = [f"{row['raised']} nodes with 16-bit activations"] if row["raised"] else []
+        changed += [f"{row['kept']} nodes in float"] if row["kept"] else []
+        changed += row.get("mending", [])
+        growth = 100 * (row["bytes_after"] / row["bytes_before"] - 1)
+        rows.append([*start, f"{row['before']:.3f}", f"{row['after']:.4f}", ", ".join(changed) or "nothing",
+                     f"{growth:.1f} %"])  # fmt: skip
+    head = [
+        "model", "onnxruntime's tool, CPU EP", "the same, qnn/npu", "`winml quantize`, qnn/npu",
+        "`--min-agreement 0.99`", "changed", "larger",
+    ]  # fmt: skip
+    return f"{_table(head, rows)}\n\nMedian cosines of the worst output. Values: {_link(path)}."
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "verdicts": verdicts,
     "search": search,
@@ -321,6 +402,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "trained_decoder": trained_decoder,
     "generation_families": generation_families,
     "generation_real_layers": generation_real_layers,
+    "peers": peers,
+    "sensitivity_cost": sensitivity_cost,
+    "npu_accuracy": npu_accuracy,
 }
 """Tables of results that have a form of their own; any other name is a file in `benchmarks/results`."""
 

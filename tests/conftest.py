@@ -99,6 +99,8 @@ def _package_reason(item: pytest.Item) -> str | None:
         return "torch or transformers is not installed (pip install '.[hf]')"
     if item.get_closest_marker("qnn") and find_spec("onnxruntime_qnn") is None:
         return "the package onnxruntime-qnn is not installed (pip install '.[qnn]')"
+    if item.get_closest_marker("parquet") and find_spec("pyarrow") is None:
+        return "the package pyarrow is not installed (pip install '.[parquet]')"
     if item.get_closest_marker("dask") and find_spec("distributed") is None:
         return "the package distributed is not installed (pip install '.[dask]')"
     if item.get_closest_marker("pandas") and find_spec("pandas") is None:
@@ -233,7 +235,7 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def hf_folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a tiny model of every Hugging Face family, made in another process: torch stays out of ours."""
     folder = tmp_path_factory.mktemp("hf")
-    names = [*hf_zoo.FAMILIES, "vit_gpt2"]
+    names = [*hf_zoo.FAMILIES, "vit_gpt2", "llama"]
     done = subprocess.run(
         [sys.executable, hf_zoo.__file__, folder, *names], capture_output=True, text=True, timeout=500, check=False,
         env={**os.environ, **hf_zoo.ONE_THREAD},

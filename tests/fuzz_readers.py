@@ -7,14 +7,18 @@ minutes or hours.
 from __future__ import annotations
 
 import functools
+import gzip
+import hashlib
 import io
 import json
 import random
 import struct
+import tempfile
 import wave
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -265,6 +269,65 @@ def _npz_outputs(folder: Path, data: bytes) -> None:
     kept_outputs.read(_file(folder, "o.npz", data))
 
 
+def _package(folder: Path, data: bytes) -> None:
+    """A package whose manifest is the data, with the files that its first seed lists."""
+    from winml.modelkit.packaging import loader
+
+    place = folder / "package"
+    _file(place, loader.MANIFEST, data)
+    _file(place, "models/m.onnx", PACKED)
+    manifest, _ = loader.verify_package(loader.FolderFiles(place))
+    for artifact in manifest["artifacts"]:
+        loader._unmet(artifact["conditions"])
+
+
+def _package_archive(folder: Path, data: bytes) -> None:
+    from winml.modelkit.packaging import loader
+
+    path = _file(folder, "p.zip", data)
+    files = loader.open_files(path)
+    try:
+        loader.verify_package(files)
+    finally:
+        files.close()
+
+
+def _package_signature(folder: Path, data: bytes) -> None:
+    from winml.modelkit.packaging import loader
+
+    loader.verify_signature(b"{}", data.decode("utf-8", "replace"), _fixed_key().public_text)
+
+
+def _public_key(folder: Path, data: bytes) -> None:
+    from winml.modelkit.packaging import loader
+
+    loader.read_public_key(data.decode("utf-8", "replace"))
+
+
+def _secret_key(folder: Path, data: bytes) -> None:
+    from winml.modelkit.packaging import keys
+
+    keys.load_secret_key(_file(folder, "key", data), None)
+
+
+def _named_files(folder: Path, data: bytes) -> None:
+    from winml.modelkit.packaging import loader
+
+    loader.named_files(data)
+
+
+def _request_head(folder: Path, data: bytes) -> None:
+    from winml.modelkit.serving import http_messages
+
+    http_messages.parse_head(data)
+
+
+def _chat_request(chat: bool, folder: Path, data: bytes) -> None:
+    from winml.modelkit.serving import openai_form
+
+    openai_form.read_request(data, chat=chat, has_template=True)
+
+
 def _table(name: str, folder: Path, data: bytes) -> None:
     _samples(folder, name, data, (_spec("x", "float", "batch", 3), _spec("t", "string", "batch")))
 
@@ -442,6 +505,40 @@ def _saved_npz() -> list[bytes]:
     return [*found, stream.getvalue()]
 
 
+def _of_parquet() -> dict[str, Reader]:
+    """The reader of parquet, where its package is."""
+    return {} if find_spec("pyarrow") is None else {"parquet table": Reader(_parquet, _parquets)}
+
+
+def _parquet(folder: Path, data: bytes) -> None:
+    from winml.modelkit.data.tables import open_table
+
+    table = open_table(_file(folder, "d.parquet", data))
+    list(table.rows(None, range(min(table.count, 50))))
+
+
+def _parquets() -> list[bytes]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    objects = [{"bbox": [[0.0, 0.0, 2.0, 3.0]] * n, "category": [1] * n} for n in (1, 2, 0)]
+    features = {"label": {"names": ["a", "b"], "_type": "ClassLabel"}}
+    table = pa.table(
+        {"x": ["a", "b", None], "file": [{"bytes": b"1", "path": "p"}] * 3, "label": [0, 1, 1], "o": objects}
+    )
+    table = table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+    found = []
+    for packed in ("none", "snappy", "zstd"):
+        stream = io.BytesIO()
+        pq.write_table(table, stream, compression=packed, row_group_size=2, write_page_checksum=packed == "zstd")
+        found.append(stream.getvalue())
+    return found
+
+
+def _packed() -> list[bytes]:
+    return [gzip.compress(lines, mtime=0) for lines in _lines({"x": [1, 2, 3], "t": "a", "label": 0})()]
+
+
 def _images() -> list[bytes]:
     from PIL import Image
 
@@ -570,6 +667,71 @@ CLIP = {
 }  # fmt: skip
 
 
+PACKED = b"\x08\x08\x3a\x00"
+PACKAGE = {
+    "schema": "winml/package-manifest/1", "winml": "0.1.0", "name": "m",
+    "files": {"models/m.onnx": {"digest": f"sha256:{hashlib.sha256(PACKED).hexdigest()}", "bytes": len(PACKED)}},
+    "artifacts": [
+        {
+            "target": "qnn/npu", "model": "models/m.onnx", "files": ["models/m.onnx"],
+            "session": {
+                "threads": None, "optimization_level": "all", "config_entries": {}, "ep_options": {"soc_model": "60"},
+            },
+            "conditions": {
+                "provider": "QNNExecutionProvider", "device": "npu", "systems": ["Linux"], "soc": "soc_model=60",
+                "onnxruntime_at_least": "1.24", "provider_package": "onnxruntime-qnn", "provider_at_least": "2.7.0",
+                "memory_bytes": 1,
+            },
+        }
+    ],
+}  # fmt: skip
+HEAD = b"POST /predict?values=true HTTP/1.1\r\nHost: 127.0.0.1:1\r\nContent-Length: 3\r\nConnection: close\r\n\r\n"
+CHAT = {
+    "model": "m", "stream": True, "stream_options": {"include_usage": True}, "stop": ["x"], "max_tokens": 3, "n": 1,
+    "messages": [{"role": "user", "content": "a"}, {"role": "user", "content": [{"type": "text", "text": "b"}]}],
+    "temperature": 0.5,
+}  # fmt: skip
+
+
+def _archives() -> list[bytes]:
+    made = []
+    for kind in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        stream = io.BytesIO()
+        with zipfile.ZipFile(stream, "w", kind) as archive:
+            archive.writestr("package.json", json.dumps(PACKAGE))
+            archive.writestr("models/m.onnx", PACKED)
+        made.append(stream.getvalue())
+    return made
+
+
+def _signatures() -> list[bytes]:
+    from winml.modelkit.packaging import keys
+
+    return [keys.sign(_fixed_key(), b"{}", "a comment").encode()]
+
+
+def _fixed_key() -> Any:
+    from winml.modelkit.packaging import keys
+
+    seed = bytes(32)
+    return keys.SecretKey(b"fakenumb", seed, keys.ed25519_public(seed))
+
+
+def _secret_keys() -> list[bytes]:
+    from winml.modelkit.packaging import keys
+
+    with tempfile.TemporaryDirectory() as name:
+        keys.write_key(_fixed_key(), Path(name) / "key", Path(name) / "key.pub")
+        return [(Path(name) / "key").read_bytes()]
+
+
+def _models_that_name_files() -> list[bytes]:
+    location = b"\x0a\x08location\x12\x01w"
+    tensor = b"\x6a" + bytes([len(location)]) + location
+    graph = b"\x2a" + bytes([len(tensor)]) + tensor
+    return [PACKED, b"\x08\x08\x3a" + bytes([len(graph)]) + graph]
+
+
 def _contents() -> list[bytes]:
     from winml.modelkit.feed.content import Content, FileEntry, encode
 
@@ -595,10 +757,25 @@ PARTS = {
 @functools.cache
 def readers() -> dict[str, Reader]:
     """All readers by name."""
+    from winml.modelkit.packaging.loader import PackageError
+    from winml.modelkit.serving.http_messages import Refused
     from winml.modelkit.support.review.dossier import NotAContribution
 
     errors = _monitor_errors()
     return {
+        "manifest of a package": Reader(_package, _json(PACKAGE), "json", (PackageError,)),
+        "package as an archive": Reader(_package_archive, _archives, errors=(PackageError,)),
+        "signature of a package": Reader(_package_signature, _signatures, "text", (PackageError,)),
+        "public key": Reader(_public_key, lambda: [_fixed_key().public_text.encode()], "text", (PackageError,)),
+        "secret key": Reader(_secret_key, _secret_keys, "text"),
+        "files that a model names": Reader(
+            _named_files, _models_that_name_files, errors=(IndexError, ValueError, RecursionError)
+        ),
+        "head of a request": Reader(_request_head, lambda: [HEAD], "text", (Refused,)),
+        "chat request": Reader(functools.partial(_chat_request, True), _json(CHAT), "json", (Refused,)),
+        "completion request": Reader(
+            functools.partial(_chat_request, False), _json({"prompt": ["a"], "max_tokens": 1}), "json", (Refused,)
+        ),
         "build config": Reader(_config, _json(CONFIG), "json"),
         "build folder": Reader(_build_folder, _json(CONFIG), "json"),
         "build manifest": Reader(_manifest, _json(MANIFEST), "json"),
@@ -642,6 +819,8 @@ def readers() -> dict[str, Reader]:
         "JSONL table": Reader(
             functools.partial(_table, "d.jsonl"), _lines({"x": [1, 2, 3], "t": "a", "label": 0}), "lines"
         ),
+        **_of_parquet(),
+        "packed JSONL table": Reader(functools.partial(_table, "d.jsonl.gz"), _packed),
         "image": Reader(_image, _images),
         "image processor": Reader(_image_processor, _json(PREPROCESSOR), "json"),
         "recording": Reader(_recording, _waves),

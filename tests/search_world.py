@@ -19,7 +19,16 @@ from winml.modelkit.search.result import Champion, GateResult, NoEnvironment, Se
 from winml.modelkit.search.space import Choice, ConfigJSON, Option, Space
 from winml.modelkit.search.strategy import SearchLimits, SearchPlan, choose_champion
 from winml.modelkit.search.study import Study
-from winml.modelkit.search.trial import Facts, FreshRounds, Series, Trial, TrialArtifact, TrialOutcome, Yardstick
+from winml.modelkit.search.trial import (
+    Accuracy,
+    Facts,
+    FreshRounds,
+    Series,
+    Trial,
+    TrialArtifact,
+    TrialOutcome,
+    Yardstick,
+)
 
 BUILD_S, PROBE_S, CHECK_S, ROUND_S, WATCHDOG_S = 5.0, 1.0, 1.0, 1.4, 10.0
 MAX_ROUNDS = PROTOCOLS["cpu"].max_rounds
@@ -40,11 +49,22 @@ class World:
     no_effect: frozenset[Option] = frozenset()
     """Levels that change nothing in the graph."""
     spread: float = 0.004
+    narrows: frozenset[str] = frozenset()
+    """Knobs that take back some of what the first one changed, and act within it alone."""
+    mends: Mapping[Option, tuple[frozenset[Option], ...]] = field(default_factory=dict)
+    """For an inaccurate level, the sets of others with any of which it is accurate."""
 
     @property
     def space(self) -> Space:
+        first = next(iter(self.levels))
+        within = {first: tuple(f"l{i}" for i in range(1, self.levels[first] + 1))}
         knobs = [
-            Knob(name, tuple(Level(f"l{i}", {name: f"l{i}"}) for i in range(1, count + 1)))
+            Knob(
+                name,
+                tuple(Level(f"l{i}", {name: f"l{i}"}) for i in range(1, count + 1)),
+                when=within if name in self.narrows else {},
+                narrows=name in self.narrows,
+            )
             for name, count in self.levels.items()
         ]
         return Space(tuple(knobs), {})
@@ -57,7 +77,15 @@ class World:
 
     def valid(self, choice: Choice) -> bool:
         pairs = {frozenset(pair) for pair in itertools.combinations(choice, 2)}
-        return not (self.inaccurate.intersection(choice) or pairs & (self.crashes | self.hangs))
+        return self.errs(choice) == 0 and not pairs & (self.crashes | self.hangs)
+
+    def errs(self, choice: Choice) -> int:
+        """How far a choice is from accurate: by how many levels it would have to be mended."""
+        given = set(choice)
+        return sum(
+            min((len(mend - given) for mend in self.mends.get(option, ())), default=9)
+            for option in self.inaccurate.intersection(choice)
+        )
 
     def best(self) -> float:
         return max(self.speed(choice) for choice in self.space.choices() if self.valid(choice))
@@ -129,7 +157,7 @@ class Laboratory:
             raise WorkerCrashed("the process crashed with SIGSEGV")
         slowdown = math.exp(-self.world.speed(choice))
         self._cost("slow" if slowdown > 10 else "probe", PROBE_S + min(WATCHDOG_S, 0.02 * slowdown))
-        return ProbeAnswer(slowdown=slowdown / 1.2, verdict_s=3 * ROUND_S)
+        return ProbeAnswer(slowdown=slowdown / 1.2, verdict_s=3 * ROUND_S, ms={"wall": 10 * slowdown})
 
     def _cost(self, kind: str, seconds: float) -> None:
         self.now += seconds
@@ -137,8 +165,12 @@ class Laboratory:
 
     def check(self, built: Built) -> GateAnswer:
         self._cost("accuracy", CHECK_S)
-        wrong = self.world.inaccurate.intersection(self._choice(built))
-        return GateAnswer(not wrong, "accuracy fell to 10 %" if wrong else "")
+        wrong = self.world.errs(self._choice(built))
+        known = Accuracy(
+            kind="agreement", metric="cosine", value=1 - wrong / 10, interval=None, drop=None, drop_interval=None,
+            agreement=1 - wrong / 10, samples=64,
+        )  # fmt: skip
+        return GateAnswer(not wrong, f"accuracy fell by {wrong}0 %" if wrong else "", known)
 
     def measure(self, built: Built, *, rounds: int, first: int) -> Series:
         self.rounds += rounds

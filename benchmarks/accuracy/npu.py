@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parent / "results" / "npu_accuracy.json"
 sys.path.insert(0, str(HERE.parents[1] / "tests"))
 
-PRECISIONS = {"swin": "w8a16", "yolos": "int8", "detr": "int8", "vit": "int8"}
+PRECISIONS = {"swin": "w8a16", "yolos": "int8", "detr": "w8a16", "vit": "int8"}
 LIMIT = 0.99
 
 
@@ -97,7 +97,8 @@ def run_model(name: str, work: Path, target: str, samples: int) -> dict[str, Any
         row |= {
             "before": first.agreement, "after": mended.evaluation.distance and last.agreement,
             "layers": mended.layers, "raised": len(mended.raised), "kept": len(mended.kept),
-            "attempts": len(mended.attempts), "bytes_before": first.bytes, "bytes_after": last.bytes,
+            "mending": list(last.mending), "attempts": len(mended.attempts),
+            "bytes_before": first.bytes, "bytes_after": last.bytes,
             "placed_before": first.placed, "placed_after": last.placed, "summary": list(mended.summary),
         }  # fmt: skip
     return {**row, "seconds": round(time.monotonic() - started, 1)}

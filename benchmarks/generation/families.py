@@ -12,7 +12,8 @@ CPU are compared: `benchmarks/results/generation_real_layers.json`.
 
     python benchmarks/generation/families.py --real-layers -o WORK [--only NAME,...]
 
-The steps may run apart, in folders of their own: `--journal OTHER/families.jsonl` reads what was done there.
+The steps may run apart, in folders of their own: `--journal OTHER/families.jsonl` reads what was done there. With
+`--again fp16` (precisions, with commas between) these alone are built and compared again, and laid over the results.
 Writes `benchmarks/results/generation_families.json` when both steps of every family are done.
 """
 
@@ -24,6 +25,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,25 +64,41 @@ def plain(text: str) -> str:
     return re.sub(r"(?<![\w.])/(?:[^\s`\"'/]+/)+", "", text)
 
 
-def judge_decoder(name: str, source: Path, work: Path) -> dict[str, Any]:
+def judge_decoder(name: str, source: Path, work: Path, precisions: Sequence[str]) -> dict[str, Any]:
     """One graph with a cache: its tokens, then what every precision costs."""
     base = f"{name}-fp32"
-    built = run(work, "build", "-m", str(source), *CPU, "-p", "fp32", "-o", base, "--overwrite")
+    built = build(work, source, "fp32", base)
     if not built["ok"]:
         return {"refused": plain(built["error"]["message"])}
     exported = json.loads((work / base / "export_metadata.json").read_text(encoding="utf-8"))
-    row: dict[str, Any] = {"exporter": exported["exporter"], "tokens": exported["parity"].get("tokens")}
+    row: dict[str, Any] = who_exported(exported) | {"tokens": exported["parity"].get("tokens")}
     row["bytes"] = {"fp32": built["artifact"]["bytes"]}
     row["precisions"] = {}
-    for precision in PRECISIONS:
+    for precision in precisions:
         folder = f"{name}-{precision}"
-        other = run(work, "build", "-m", str(source), *CPU, "-p", precision, "-o", folder, "--overwrite")
+        other = build(work, source, precision, folder)
         if not other["ok"]:
             row["precisions"][precision] = {"refused": plain(other["error"]["message"])}
             continue
         row["bytes"][precision] = other["artifact"]["bytes"]
         row["precisions"][precision] = compare(folder, base, work)
     return row
+
+
+def build(work: Path, source: Path, precision: str, folder: str) -> dict[str, Any]:
+    return run(work, "build", "-m", str(source), *CPU, "-p", precision, "-o", folder, "--overwrite", "--no-analyze")
+
+
+def who_exported(exported: dict[str, Any]) -> dict[str, Any]:
+    """The exporter of a decoder, and why it was not onnxruntime-genai's builder."""
+    from winml.modelkit.building.export import genai
+
+    row: dict[str, Any] = {"exporter": exported["exporter"]}
+    if exported["exporter"] == genai.EXPORTER:
+        return row
+    if exported["architecture"] not in genai.ARCHITECTURES:
+        return row | {"because": f"the builder has no {exported['architecture']}"}
+    return row | {"because": plain(" ".join(exported["warnings"])) or "not said"}
 
 
 def compare(folder: str, base: str, work: Path) -> dict[str, Any]:
@@ -110,14 +128,24 @@ def find_metrics(judged: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def judge_pair(name: str, source: Path, work: Path) -> dict[str, Any]:
-    """Parts that generate together: their tokens against PyTorch's."""
-    folder = work / f"{name}-fp32"
-    built = run(work, "build", "-m", str(source), *CPU, "-p", "fp32", "-o", str(folder), "--overwrite")
+def judge_pair(name: str, source: Path, work: Path, precisions: Sequence[str]) -> dict[str, Any]:
+    """Parts that generate together: their tokens against PyTorch's, then what every precision costs."""
+    base = f"{name}-fp32"
+    built = build(work, source, "fp32", base)
     if not built["ok"]:
         return {"refused": plain(built["error"]["message"])}
-    found = run_script("pair_tokens.py", str(source), str(folder))
-    return found if "refused" in found else {"exporter": "transformers", "tokens": found}
+    found = run_script("pair_tokens.py", str(source), str(work / base))
+    if "refused" in found:
+        return found
+    row: dict[str, Any] = {"exporter": "transformers", "tokens": found, "precisions": {}}
+    for precision in precisions:
+        folder = f"{name}-{precision}"
+        other = build(work, source, precision, folder)
+        if other["ok"]:
+            row["precisions"][precision] = run_script("pair_agreement.py", str(work / base), str(work / folder))
+        else:
+            row["precisions"][precision] = {"refused": plain(other["error"]["message"])}
+    return row
 
 
 def run_script(*words: str) -> dict[str, Any]:
@@ -151,7 +179,7 @@ def judge_real_layers(names: list[str], work: Path) -> None:
             row["refused"] = plain(built["error"]["message"])
         elif name in real_layers.DECODERS:
             exported = json.loads((folder / "export_metadata.json").read_text(encoding="utf-8"))
-            row |= {"exporter": exported["exporter"], "difference": exported["parity"]["difference"]}
+            row |= who_exported(exported) | {"difference": exported["parity"]["difference"]}
             row["tokens"] = run_script("decoder_tokens.py", str(source), str(folder))
         else:
             tokens = {}
@@ -190,6 +218,13 @@ def judge_npu(name: str, source: Path, work: Path) -> dict[str, Any]:
     return placed
 
 
+def write_texts(work: Path) -> None:
+    """What builds are compared on: texts, and their beginnings as prompts."""
+    (work / "texts.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in TEXTS), encoding="utf-8")
+    prompts = "".join(json.dumps({"prompt": text[:24], "answer": text[24:]}) + "\n" for text in TEXTS)
+    (work / "prompts.jsonl").write_text(prompts, encoding="utf-8")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", type=Path, nargs="?")
@@ -197,9 +232,11 @@ def main() -> int:
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--only", help="names, with commas between")
     parser.add_argument("--steps", default="cpu,npu", help="with commas between: cpu, npu")
+    parser.add_argument("--again", help="precisions that are measured again, with commas between")
     parser.add_argument("--journal", type=Path, action="append", default=[], help="journal of another run, read first")
     asked = parser.parse_args()
-    steps = asked.steps.split(",")
+    steps = ["cpu"] if asked.again else asked.steps.split(",")
+    precisions = asked.again.split(",") if asked.again else PRECISIONS
     if unknown := set(steps) - {"cpu", "npu"}:
         parser.error(f"unknown steps: {', '.join(sorted(unknown))}")
     work: Path = asked.output
@@ -209,25 +246,25 @@ def main() -> int:
         return 0
     if asked.models is None:
         parser.error("the folder of the models is missing")
-    (work / "texts.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in TEXTS), encoding="utf-8")
-    prompts = "".join(json.dumps({"prompt": text[:24], "answer": text[24:]}) + "\n" for text in TEXTS)
-    (work / "prompts.jsonl").write_text(prompts, encoding="utf-8")
+    write_texts(work)
     journal = work / "families.jsonl"
+    before = json.loads(RESULTS.read_text(encoding="utf-8"))["families"] if asked.again else {}
     done = read_journals([*asked.journal, journal])
-    for name in asked.only.split(",") if asked.only else [*DECODERS, *PAIRS]:
-        source = (asked.models / name).absolute()
-        if not source.is_dir():
-            continue
+    names = asked.only.split(",") if asked.only else [*DECODERS, *PAIRS]
+    found = {name: (asked.models / name).absolute() for name in names}
+    for name, source in ((name, source) for name, source in found.items() if source.is_dir()):
         for step in steps:
             if is_done(done.get(name, {}), step):
                 continue
-            row = judge(step, name, source, work)
+            row = judge(step, name, source, work, precisions)
+            row = lay_over(before.get(name, {}), row) if asked.again else row
             done[name] = done.get(name, {}) | row
             with journal.open("a", encoding="utf-8") as stream:
                 stream.write(json.dumps({"family": name, **row}) + "\n")
             print(json.dumps({"family": name, **row})[:400], flush=True)
             for folder in work.glob(f"{name}-*"):
                 shutil.rmtree(folder, ignore_errors=True)
+    done = before | done
     if all(is_done(done.get(name, {}), step) for name in DECODERS + PAIRS for step in ("cpu", "npu")):
         rows = {name: done[name] for name in DECODERS + PAIRS}
         RESULTS.write_text(json.dumps({"families": rows}, indent=1) + "\n", encoding="utf-8")
@@ -246,17 +283,24 @@ def read_journals(journals: list[Path]) -> dict[str, dict[str, Any]]:
     return done
 
 
+def lay_over(before: dict[str, Any], row: dict[str, Any]) -> dict[str, Any]:
+    """A row with what it had of other precisions and of the NPU."""
+    nested = {key: {**before.get(key, {}), **row[key]} for key in ("bytes", "precisions") if key in row}
+    ordered = {name: nested["precisions"][name] for name in PRECISIONS if name in nested.get("precisions", {})}
+    return {**before, **row, **nested, **({"precisions": ordered} if ordered else {})}
+
+
 def is_done(row: dict[str, Any], step: str) -> bool:
     return "npu" in row if step == "npu" else bool({"exporter", "refused"} & set(row))
 
 
-def judge(step: str, name: str, source: Path, work: Path) -> dict[str, Any]:
+def judge(step: str, name: str, source: Path, work: Path, precisions: Sequence[str]) -> dict[str, Any]:
     if step == "npu":
         row: dict[str, Any] = {"npu": judge_npu(name, source, work)}
         if name in PAIRS and "refused" not in row["npu"]:
             row["npu_tokens"] = run_script("pair_tokens.py", str(source), str(work / f"{name}-npu"), "qnn/npu")
         return row
-    return judge_pair(name, source, work) if name in PAIRS else judge_decoder(name, source, work)
+    return (judge_pair if name in PAIRS else judge_decoder)(name, source, work, precisions)
 
 
 if __name__ == "__main__":

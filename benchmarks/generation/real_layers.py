@@ -1,7 +1,7 @@
 """Models with the layers of published ones: the same widths, heads, inner sizes and positions, one or two of them.
 
-Weights are random with a fixed seed, and the vocabulary is small: it decides the size of the head alone. There is no
-tokenizer, because prompts are made of tokens.
+Weights are random with a fixed seed, and the vocabulary is small: it decides the size of the head alone. Decoders have
+a tokenizer of bytes, because onnxruntime-genai's builder loads one for some classes; prompts are made of tokens.
 
     python benchmarks/generation/real_layers.py FOLDER NAME
 """
@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "trained_decoder"))
 
 TOKENS = 2048
 LENGTH = 1024
@@ -93,11 +95,14 @@ def make_model(name: str, folder: Path) -> int:
     """Write the folder of a model, as its class saves it; the number of its weights."""
     import torch
     import transformers
+    from train import make_tokenizer
 
     torch.manual_seed(0)
     model = (DECODERS | PAIRS)[name][1](transformers)
     model.generation_config.eos_token_id = None  # a text goes on to its last token
     model.save_pretrained(folder)
+    if name in DECODERS:
+        make_tokenizer().save_pretrained(folder)
     return sum(weight.numel() for weight in model.parameters())
 
 

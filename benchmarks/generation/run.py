@@ -1,6 +1,6 @@
 """Tokens per second of a decoder: winml beside a plain loop over onnxruntime and beside onnxruntime-genai itself.
 
-    python benchmarks/generation/run.py FOLDER... [--rounds 12] [--threads 1] [--json FILE]
+    python benchmarks/generation/run.py FOLDER... [--rounds 12] [--threads 1] [--arms default,genai] [--json FILE]
 
 A folder that is not there and is named `SIZE-PRECISION`, as `tiny-int4` (sizes: random_llama.py), is built first with
 `winml build`.
@@ -159,25 +159,27 @@ def time_text(step: Step, count: int, clock: Callable[[], float]) -> tuple[float
     return (clock() - before) / count, [int(token[0]) for token in tokens]
 
 
-def one_round(folder: Path, threads: int, seed: int) -> dict[str, Any]:
+def one_round(folder: Path, threads: int, seed: int, names: list[str]) -> dict[str, Any]:
     """Seconds per token of every arm in every turn, and of a step with and without a past."""
     import numpy as np
 
     config = json.loads((folder / "genai_config.json").read_text(encoding="utf-8"))["model"]
     draw = random.Random(seed)
-    arms = open_arms(folder, threads, draw.sample(ARMS, len(ARMS)))
+    arms = open_arms(folder, threads, draw.sample(names, len(names)))
     prompt = np.random.default_rng(seed).integers(3, config["vocab_size"], (1, PROMPT))
     found: dict[str, list[float]] = {name: [] for name in arms}
     texts: dict[str, list[int]] = {}
     clock = time.process_time if threads == 1 else time.perf_counter
     started = time.perf_counter()
-    while len(found["plain"]) < TEXTS and (len(found["plain"]) < FEW or time.perf_counter() - started < ROUND_S):
-        for name in draw.sample(ARMS, len(ARMS)):
+    for turn in range(TEXTS):
+        if turn >= FEW and time.perf_counter() - started > ROUND_S:
+            break
+        for name in draw.sample(names, len(names)):
             seconds, texts[name] = time_text(arms[name](prompt, NEW_TOKENS), NEW_TOKENS - 1, clock)
             found[name].append(seconds)
     result: dict[str, Any] = dict(found)
-    result["equal"] = texts["ours"] == texts["plain"]
-    if config["context_length"] >= LONG + NEW_TOKENS:
+    result["equal"] = texts.get("ours") == texts.get("plain")
+    if len(names) == len(ARMS) and config["context_length"] >= LONG + NEW_TOKENS:
         long = np.random.default_rng(seed).integers(3, config["vocab_size"], (1, LONG))
         result |= past_times(folder, threads, long, clock)
     return result
@@ -214,9 +216,9 @@ def ensure_folder(folder: Path) -> None:
         subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
 
 
-def rounds(folder: Path, threads: int, count: int) -> Iterator[dict[str, Any]]:
+def rounds(folder: Path, threads: int, count: int, arms: str) -> Iterator[dict[str, Any]]:
     for number in range(count):
-        argv = [sys.executable, __file__, str(folder), "--one", str(number), "--threads", str(threads)]
+        argv = [sys.executable, __file__, str(folder), "--one", str(number), "--threads", str(threads), "--arms", arms]
         done = subprocess.run(argv, check=True, capture_output=True, text=True)
         yield json.loads(done.stdout.splitlines()[-1])
 
@@ -229,12 +231,18 @@ def ratios(taken: list[dict[str, Any]], other: str, arm: str) -> list[float]:
 def rows_of(name: str, taken: list[dict[str, Any]]) -> list[tuple[str, list[float]]]:
     """The values of every round, named for a table."""
     # The best is one arm for all rounds: the least of two noisy values in each would be better than either.
-    best = min(("plain", "genai"), key=lambda arm: statistics.median(min(one[arm]) for one in taken))
+    others = [arm for arm in ("plain", "genai") if arm in taken[0]]
+    best = min(others, key=lambda arm: statistics.median(min(one[arm]) for one in taken))
+    of_both = f"the best of plain and genai ({best})" if len(others) > 1 else best
     rows = [
-        (f"{name}: winml's default to the best of plain and genai ({best})", ratios(taken, best, "default")),
-        (f"{name}: winml's own loop to the best of plain and genai ({best})", ratios(taken, best, "ours")),
-        (f"{name}: winml's own loop to the plain loop", ratios(taken, "plain", "ours")),
-        *((f"{name}: {arm}, tokens per second", [1 / min(one[arm]) for one in taken]) for arm in ARMS),
+        (f"{name}: winml's {said} to {of_both}", ratios(taken, best, arm))
+        for arm, said in (("default", "default"), ("ours", "own loop"))
+        if arm in taken[0]
+    ]
+    if {"plain", "ours"} <= set(taken[0]):
+        rows.append((f"{name}: winml's own loop to the plain loop", ratios(taken, "plain", "ours")))
+    rows += [
+        (f"{name}: {arm}, tokens per second", [1 / min(one[arm]) for one in taken]) for arm in ARMS if arm in taken[0]
     ]
     if "with past" in taken[0]:
         again = [one["whole text again"] / one["with past"] for one in taken]
@@ -247,17 +255,18 @@ def main() -> None:
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--arms", default=",".join(ARMS), help="with commas between")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     if options.one is not None:
-        print(json.dumps(one_round(options.folders[0], options.threads, options.one)))
+        print(json.dumps(one_round(options.folders[0], options.threads, options.one, options.arms.split(","))))
         return
     rows = []
     for folder in options.folders:
         ensure_folder(folder)
     for folder in options.folders:
-        taken = list(rounds(folder, options.threads, options.rounds))
+        taken = list(rounds(folder, options.threads, options.rounds, options.arms))
         if not all(one["equal"] for one in taken):
             print(f"{folder.name}: the plain loop and ours gave different tokens")
         for name, values in rows_of(folder.name, taken):
@@ -267,6 +276,7 @@ def main() -> None:
     if options.json:
         words = " ".join(folder.name for folder in options.folders)
         command = f"python benchmarks/generation/run.py {words} --rounds {options.rounds} --threads {options.threads}"
+        command += "" if options.arms == ",".join(ARMS) else f" --arms {options.arms}"
         record.write_results(options.json, command, rows, conditions={"threads": options.threads})
 
 

@@ -75,6 +75,26 @@ def test_values_with_other_names_are_matched_by_the_order_of_operators() -> None
     assert matched.unmatched == ()
 
 
+@pytest.mark.parametrize("names", ["own", "other"])
+def test_a_product_that_has_swallowed_its_relu_is_matched_to_the_value_behind_it(names: str) -> None:
+    """As onnxruntime's tool writes it: the pair of the product cuts off what the Relu cut off."""
+    text = QUANTIZED.replace("    [act] b = Relu(a)\n", "").replace("QuantizeLinear(b,", "QuantizeLinear(a,")
+    if names == "other":
+        text = text.replace(" a =", " other_a =").replace("(a,", "(other_a,")
+    name = "a" if names == "own" else "other_a"
+    reference, candidate = parse(REFERENCE), parse(text)
+    matched = match_values(reference, candidate)
+    assert matched.values == {"b": name, "y": "y"}
+    assert matched.by_structure == {"b"}
+    assert matched.unmatched == ("a",)
+    found = layers.find_layers(reference, candidate, matched, ["b", "y"])
+    assert [layer.value for layer in found] == ["x", "b", "y"]
+    assert [name for name, _ in layers.describe_nodes(reference, found[1].reference)] == ["first", "act"]
+    # Where the reference shows the value to others, it is one of its own.
+    shown = parse(REFERENCE.replace("=> (float[1, 4] y)", "=> (float[1, 4] y, float[1, 4] a)"))
+    assert "a" in match_values(shown, candidate).values
+
+
 def test_layers_by_themselves_compute_what_they_compute_in_the_model() -> None:
     import onnxruntime
 

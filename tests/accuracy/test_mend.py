@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import pytest
 
+import data_zoo
 from winml.modelkit.accuracy import mend as mending
 from winml.modelkit.accuracy.mend import Goal, quantize_within
 from winml.modelkit.accuracy.mend_result import FailedMend, MendResult
@@ -157,3 +158,32 @@ def test_on_the_npu_layers_get_16_bits_before_they_stay_in_float(faults: ModuleT
     kinds = {tensor.data_type for tensor in onnx.load(tmp_path / "out.onnx").graph.initializer}
     assert {onnx.TensorProto.UINT16, onnx.TensorProto.UINT8} <= kinds
     assert "16-bit activations:" in mend_text(result)
+
+
+@pytest.mark.usefixtures("layers_alone")
+def test_texts_are_read_as_the_model_beside_them_reads_them(tmp_path: Path) -> None:
+    """Nodes have no names, so that attempts and the model with names are in a folder without the tokenizer."""
+    graph = onnx.parser.parse_model("""
+        <ir_version: 10, opset_import: ["" : 20]>
+        g (int64[batch, sequence] input_ids) => (float[batch, 4] sentence_embedding) {
+            words = Gather(table, input_ids)
+            mean = ReduceMean<keepdims = 0>(words, axes)
+            sentence_embedding = MatMul(mean, weights)
+        }
+    """)
+    rng = np.random.default_rng(0)
+    for name, shape in (("table", (len(data_zoo.IDS), 8)), ("weights", (8, 4))):
+        graph.graph.initializer.append(onnx.numpy_helper.from_array(rng.normal(size=shape).astype(np.float32), name))
+    graph.graph.initializer.append(onnx.numpy_helper.from_array(np.array([1]), "axes"))
+    onnx.save(graph, data_zoo.tokenizer(tmp_path) / "model.onnx")
+    rows = [("good film", "dull", 1.0), ("bad film", "dull", 2.0), ("good film", "film", 3.0)]
+    texts = data_zoo.jsonl(
+        tmp_path / "texts.jsonl", [{"text": one, "text_pair": two, "score": score} for one, two, score in rows]
+    )
+    data = DataSection(str(texts), length=6)
+    request = QuantizeRequest(
+        str(tmp_path / "model.onnx"), str(tmp_path / "out.onnx"), target="cpu", precision="int8", data=data
+    )
+    result = quantize_within(request, Goal(data=data, task="sentence-similarity", min_agreement=0.9), lambda _: None)
+    assert result.evaluation.samples.n == 3
+    assert result.quantized.section.calibration.length == 6

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import struct
 import wave
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 import data_zoo
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import DataError
-from winml.modelkit.data.audio import speech_encoder
+from winml.modelkit.data.audio import read_wave, speech_encoder
 from winml.modelkit.data.samples import SampleRequest
 from winml.modelkit.graph.inputs import InputSpec
 
@@ -84,3 +85,28 @@ def test_a_zoo_recording_is_read_back(tmp_path: Path) -> None:
     path = data_zoo.wave(tmp_path / "a.wav", [0.5, 0.25], 8000)
     encoder = speech_encoder(wanted(tmp_path, do_normalize=False, sampling_rate=8000))
     np.testing.assert_allclose(encoder.encode(path.read_bytes(), "it")["input_values"], [[0.5, 0.25]], atol=1e-4)
+
+
+@pytest.mark.parametrize("width", [4, 8])
+@pytest.mark.parametrize("extensible", [False, True])
+def test_a_recording_of_floats_is_read(width: int, extensible: bool) -> None:
+    content = float_wave(np.asarray([[0.5, -0.5], [0.25, 0.75]]), 16_000, width, extensible=extensible)
+    rate_hz, samples = read_wave(content, "r")
+    assert rate_hz == 16_000
+    assert samples.tolist() == [0.0, 0.5]
+    with pytest.raises(DataError, match="r holds no complete samples"):
+        read_wave(content[:-3], "r")
+    with pytest.raises(DataError, match="r holds samples that are no numbers"):
+        read_wave(float_wave(np.asarray([[np.nan]]), 16_000, width, extensible=extensible), "r")
+
+
+def float_wave(samples: np.ndarray, rate_hz: int, width: int, *, extensible: bool) -> bytes:
+    """A recording of floats, frame by channel; with a chunk that no reader needs before the samples."""
+    channels, kind = samples.shape[1], 0xFFFE if extensible else 3
+    layout = struct.pack("<HHIIHH", kind, channels, rate_hz, rate_hz * width, width * channels, width * 8)
+    if extensible:
+        layout += struct.pack("<HHIH", 22, width * 8, 0, 3) + bytes(14)
+    body = samples.astype(f"<f{width}").tobytes()
+    parts = [(b"fmt ", layout), (b"LIST", b"odd"), (b"data", body)]
+    chunks = b"".join(name + struct.pack("<I", len(part)) + part + bytes(len(part) % 2) for name, part in parts)
+    return b"RIFF" + struct.pack("<I", 4 + len(chunks)) + b"WAVE" + chunks

@@ -64,7 +64,7 @@ def test_a_source_that_is_not_there_or_not_known_is_named(tmp_path: Path) -> Non
     with pytest.raises(DataError, match="data not found"):
         opened(tmp_path / "gone.csv", X)
     with pytest.raises(DataError, match="is not supported as data") as caught:
-        opened(tmp_path / "x.parquet", X)
+        opened(tmp_path / "x.avro", X)
     assert ".jsonl" in (caught.value.hint or "")
 
 

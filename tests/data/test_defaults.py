@@ -108,8 +108,8 @@ def test_what_is_neither_cached_nor_known_is_one_error(tmp_path: Path) -> None:
     case = task_cases.CASES["fill-mask"](tmp_path)
     with pytest.raises(UnavailableError, match="`roneneldan/TinyStories` @ main|is not in the hub's cache"):
         evaluated(tmp_path / "hf", case, "fill-mask")
-    with pytest.raises(DataError, match="no default data for task `sentence-similarity`") as caught:
-        evaluated(tmp_path / "hf", case, "sentence-similarity")
+    with pytest.raises(DataError, match="no default data for task `depth-estimation`") as caught:
+        evaluated(tmp_path / "hf", case, "depth-estimation")
     assert "text-classification" in (caught.value.hint or "")
     with pytest.raises(DataError, match="`default` is the data of a task"):
         open_dataset(DataSection("default"), [], model_folder=None, labels=False)

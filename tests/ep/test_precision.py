@@ -166,3 +166,29 @@ def test_a_decoder_in_float16_has_its_cache_in_float16_and_a_pair_keeps_its_type
     blocks = precision.quantize_section(Target("cpu", "cpu"), "int4")
     assert precision.fit_cache(blocks, ("past_key_values.0.key",)) == blocks
     assert precision.fit_cache(None, ("past_key_values.0.key",)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("int4", ("int4", {})),
+        ("int4,encoder=FP16", ("int4", {"encoder": "fp16"})),
+        ("encoder=fp16, decode = int4", ("auto", {"encoder": "fp16", "decode": "int4"})),
+    ],
+)
+def test_parts_may_have_precisions_of_their_own(text: str, found: tuple[str, dict[str, str]]) -> None:
+    assert precision.split_parts(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("int4,fp16", "names two for the same model: `int4` and `fp16`"),
+        ("encoder=fp16,encoder=int4", "names part `encoder` twice"),
+        ("encoder=fp61", "unknown precision `fp61`"),
+        ("encoder=", "unknown precision ``"),
+    ],
+)
+def test_precisions_that_contradict_or_are_none_are_refused(text: str, message: str) -> None:
+    with pytest.raises(RequestError, match=message):
+        precision.split_parts(text)

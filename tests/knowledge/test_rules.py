@@ -15,6 +15,7 @@ from winml.modelkit.knowledge.rules import Advice, concerns, find_advice, find_f
 
 NPU = Target("qnn", "npu")
 CNN = make_facts({"Conv": 4, "Relu": 4, "Add": 2})
+SOFTMAX = make_facts({"MatMul": 6, "Softmax": 1})
 HERE = {"onnxruntime": "1.31.1", "qnn": "2.7.0"}
 
 
@@ -67,9 +68,48 @@ def test_an_unknown_fact_blocks_what_a_confirmed_finding_would_forbid(findings: 
 
 
 def test_an_unknown_fact_never_favours(findings: tuple[Finding, ...]) -> None:
-    assert advice(findings, "npu-001", family="dinov2").kind == "boost"
+    assert advice(findings, "npu-001", families=("dinov2",)).kind == "boost"
     assert silent(findings, "npu-001")
-    assert silent(findings, "npu-001", family="vit")
+    assert silent(findings, "npu-001", families=("vit",))
+
+
+def test_a_family_that_may_be_one_of_several_is_unknown_where_they_differ(findings: tuple[Finding, ...]) -> None:
+    assert silent(findings, "npu-001", families=("beit", "dinov2"))
+    assert silent(findings, "npu-013", facts=SOFTMAX, families=("vit", "deit"))
+    found = advice(findings, "npu-013", facts=SOFTMAX, families=("roberta", "bert"))
+    assert (found.kind, found.place) == ("order", "last")
+    assert "unknown here: which of bert, roberta the model is" in found.reason
+
+
+def _acting() -> list[Finding]:
+    return [f for f in Knowledge().findings if f.action is not None and f.status != "retracted"]
+
+
+def _facts_for(finding: Finding) -> GraphFacts:
+    """A graph that the finding is about."""
+    names = [c.fact.removeprefix("ops.") for c in finding.scope.graph if c.fact.startswith("ops.")]
+    is_dynamic = any(c.fact == "dynamic_axes" for c in finding.scope.graph)
+    changes = {"dynamic_axes": {"batch": ("x[0]",)}} if is_dynamic else {}
+    return make_facts(dict.fromkeys(("Conv", "MatMul", *names), 4), **changes)
+
+
+@pytest.mark.parametrize("finding", _acting(), ids=lambda finding: finding.id)
+def test_every_shipped_finding_acts_for_some_model_and_not_for_another(finding: Finding) -> None:
+    """For one of its family and graph on its target, and not for another family, another graph or another EP."""
+    scope = finding.scope
+    target = NPU if scope.ep is None else Target(scope.ep, scope.device or "cpu")
+
+    def acts(facts: GraphFacts, families: tuple[str, ...], on: Target) -> bool:
+        return any(one.finding == finding.id for one in find_advice([finding], facts, on, families=families))
+
+    facts, families = _facts_for(finding), scope.families[:1]
+    assert acts(facts, families, target)
+    if scope.families:
+        assert not acts(facts, ("no_such_family",), target)
+    if scope.graph:
+        assert not acts(make_facts({"Relu": 3}), families, target)
+    # One about measuring that names no EP is meant for all of them.
+    assert acts(facts, families, Target("openvino", "gpu")) == (scope.ep is None)
 
 
 def test_a_graph_the_finding_is_not_about_gets_no_advice(findings: tuple[Finding, ...]) -> None:
@@ -85,7 +125,7 @@ def test_another_release_of_the_runtime_weakens_a_finding(findings: tuple[Findin
 def test_a_retracted_finding_is_silent(findings: tuple[Finding, ...]) -> None:
     retracted = next(f for f in findings if f.id == "cpu-008")
     acting = replace(retracted, action=Action(verb="avoid", what=ConfigFilter(compile=True)))
-    assert find_advice([acting], CNN, Target("cpu", "cpu"), family=None) == []
+    assert find_advice([acting], CNN, Target("cpu", "cpu"), families=()) == []
 
 
 def test_the_rules_of_the_first_search_are_there_as_advice(findings: tuple[Finding, ...]) -> None:
@@ -144,7 +184,7 @@ def test_a_filter_means_the_configs_in_which_it_holds(
 
 
 def test_an_opset_that_is_kept_is_the_models(findings: tuple[Finding, ...]) -> None:
-    what = advice(findings, "cpu-001", target=Target("cpu", "cpu")).what
+    what = advice(findings, "cpu-001", facts=make_facts({"Transpose": 9}), target=Target("cpu", "cpu")).what
     assert concerns(what, config(), opset=21)
     assert not concerns(what, config(), opset=17)
     assert concerns(what, config()), "an unknown opset is not permitted"

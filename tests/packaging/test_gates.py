@@ -65,10 +65,13 @@ def test_an_artifact_with_all_evidence_passes_every_gate() -> None:
         ({"metrics": (replace(METRIC, drop_interval=(0.0, 0.03)),)}, "accuracy", "not known"),
         ({"metrics": (replace(METRIC, drop_interval=None),)}, "accuracy", "not known"),
         ({"metrics": (replace(METRIC, drop=None),)}, "accuracy", "not known"),
+        ({"metrics": (replace(METRIC, unusable_drop="its reference ran on qnn/npu"),)}, "accuracy", "not known"),
         ({"metrics": (replace(METRIC, failed_checks=("no",)),)}, "accuracy", "failed"),
         ({"against_cpu": ()}, "latency", "not known"),
         ({"against_cpu": (), "simulated": True}, "latency", "not known"),
         ({"against_cpu": (Verdict("DISCARD", "", -30.0, (-40.0, -20.0)),)}, "latency", "failed"),
+        ({"against_cpu": (Verdict("DISCARD", "3 times slower in a probe"),)}, "latency", "failed"),
+        ({"against_cpu": (Verdict("FAILED", "it crashed"),)}, "latency", "not known"),
         ({"against_cpu": (Verdict("INCONCLUSIVE", "", 0.0, (-40.0, 20.0)),)}, "latency", "not known"),
         ({"against_cpu": (Verdict("DISCARD", "", 0.0, (-1.0, 1.0)),)}, "latency", "passed"),
         ({"bytes": 101}, "size", "failed"),
@@ -96,3 +99,19 @@ def test_a_latency_that_was_imported_from_the_device_is_accepted_and_said() -> N
 def test_a_latency_that_is_worse_by_verdict_is_never_accepted() -> None:
     slower = replace(WHOLE, against_cpu=(Verdict("DISCARD", "", -30.0, (-40.0, -20.0)),), measured_on_device=True)
     assert [one.gate for one in find_stopped(judge_artifact(slower, LIMITS, ("latency",)))] == ["latency"]
+
+
+def test_a_drop_that_does_not_count_matters_only_to_a_limit_of_the_drop() -> None:
+    unusable = replace(METRIC, unusable_drop="its reference ran on qnn/npu")
+    assert _answers(replace(WHOLE, metrics=(unusable,)), Limits(min_metric=0.85))["accuracy"] == "passed"
+    own = replace(unusable, held_checks=("accuracy dropped by 0",), has_drop_check=True)
+    assert _answers(replace(WHOLE, metrics=(own,)), Limits())["accuracy"] == "not known"
+
+
+def test_results_that_do_not_count_are_named_with_the_reason() -> None:
+    stale = replace(WHOLE, metrics=(), unusable=("`eval.json` is of another build",))
+    answer = next(one for one in judge_artifact(stale, LIMITS) if one.gate == "accuracy")
+    assert (answer.answer, answer.reason) == (
+        "not known",
+        "no evaluation of it was given; `eval.json` is of another build",
+    )

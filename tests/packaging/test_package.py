@@ -8,11 +8,13 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from program import Done, valid, winml
 
@@ -108,6 +110,28 @@ def test_a_changed_build_is_not_packaged(made: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda m: m.update(build=f"sha256:{64 * '0'}"), "is of another build than the one that is in the folder now"),
+        (lambda m: m.pop("build"), "does not say which build it is of"),
+        (lambda m: m["reference"].update(target="qnn/npu"), "its reference ran on qnn/npu as well"),
+        (lambda m: m["reference"].update(model=m["model"]), "is not the model that it was built from"),
+    ],
+)
+def test_a_result_that_is_not_about_the_build_or_its_source_does_not_count(
+    made: Path, tmp_path: Path, change: Callable[[dict[str, Any]], object], reason: str
+) -> None:
+    result = json.loads((made / "eval.json").read_text("utf-8"))
+    change(result)
+    (tmp_path / "eval.json").write_text(json.dumps(result), "utf-8")
+    evidence = ("--evidence", tmp_path / "eval.json", "--max-drop", "0.2")
+    said = _refusal(winml("package", made / "build", *evidence, "-o", tmp_path / "out", "--json"))
+    assert "accuracy not known" in said["error"]["message"]
+    assert reason in said["error"]["message"]
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_loader_opens_the_package_as_the_source_computes(made: Path) -> None:
     import onnxruntime
 
@@ -194,6 +218,29 @@ def test_a_simulated_device_is_used_only_when_that_is_allowed(package: Path) -> 
     assert "only simulated" in loader.load_package(package).skipped[0].reason
 
 
+@pytest.mark.qnn
+def test_a_plugin_that_is_registered_already_opens_again(package: Path) -> None:
+    model = onnx.load(SAMPLE / "digits.onnx")
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 1
+    raw = model.SerializeToString()
+    (package / "models/npu.onnx").write_bytes(raw)
+    entry = {"digest": f"sha256:{hashlib.sha256(raw).hexdigest()}", "bytes": len(raw)}
+    _edit(package, lambda m: m["files"].update({"models/npu.onnx": entry}))
+    _first(package, "qnn/npu", model="models/npu.onnx", files=["models/npu.onnx"])
+    code = (
+        "from winml.modelkit.packaging.loader import load_package as load\n"
+        f"print([load({str(package)!r}, allow_simulated=True).target for _ in range(2)])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "['qnn/npu', 'qnn/npu']"
+
+
+def test_a_compiled_artifact_is_passed_over_where_the_compiler_is_older(package: Path) -> None:
+    _first(package, "cpu", conditions={"provider_package": "onnxruntime", "provider_at_least": "99.0"})
+    opened = loader.load_package(package)
+    assert "it was compiled by onnxruntime 99.0, this is" in opened.skipped[0].reason
+
+
 def test_a_target_that_the_package_does_not_have_is_refused(package: Path) -> None:
     with pytest.raises(DataError, match="no artifact for `qnn/npu`; it has cpu"):
         wk.load_package(package, target="qnn/npu")
@@ -246,6 +293,10 @@ def _artifact(**values: Any) -> Callable[[Path], None]:
     return lambda package: _edit(package, lambda m: m["artifacts"][0].update(values))
 
 
+def _condition(**values: Any) -> Callable[[Path], None]:
+    return lambda package: _edit(package, lambda m: m["artifacts"][0]["conditions"].update(values))
+
+
 def _session(**values: Any) -> Callable[[Path], None]:
     return lambda package: _edit(package, lambda m: m["artifacts"][0]["session"].update(values))
 
@@ -292,6 +343,13 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         "may not set",
     ),
     "a config entry that writes": (_session(config_entries={"ep.context_file_path": "/tmp/x"}), "may not set"),
+    "conditions missing": (lambda p: _edit(p, lambda m: m["artifacts"][0].pop("conditions")), "is not whole"),
+    "a version that is none": (_condition(onnxruntime_at_least="1" * 5000), "cannot be read"),
+    "memory that is none": (_condition(memory_bytes=-1), "cannot be read"),
+    "systems that are none": (_condition(systems=[{}]), "cannot be read"),
+    "too many artifacts": (lambda p: _edit(p, lambda m: m.update(artifacts=m["artifacts"] * 101)), "more than 100"),
+    "a name for a terminal": (_listed("models/\x1b[31m.onnx"), r"x1b\[31m.onnx` is refused"),
+    "a size that is none": (lambda p: _edit(p, lambda m: m["files"]["README.md"].update(bytes=True)), "no size"),
     "threads": (_session(threads=-1), "settings of a session"),
     "weights outside": (_name_outside, "names the file"),
 }
@@ -303,7 +361,58 @@ def test_a_damaged_package_is_refused_with_the_reason(package: Path, way: str) -
     damage(package)
     with pytest.raises(loader.PackageError, match=reason):
         loader.load_package(package)
-    assert reason in _refusal(winml("package", "verify", package, "--json"))["error"]["message"]
+    assert reason.replace("\\[", "[") in _refusal(winml("package", "verify", package, "--json"))["error"]["message"]
+
+
+def _encrypt(raw: bytearray) -> None:
+    for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        at = raw.find(mark)
+        while at >= 0:
+            raw[at + place] |= 1
+            at = raw.find(mark, at + 4)
+
+
+def _pack_strangely(raw: bytearray) -> None:
+    for mark, place in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+        at = raw.find(mark)
+        while at >= 0:
+            raw[at + place] = 99
+            at = raw.find(mark, at + 4)
+
+
+def _cut(raw: bytearray) -> None:
+    del raw[len(raw) // 2 :]
+
+
+def _flip_packed(raw: bytearray) -> None:
+    raw[raw.find(b"models/cpu_cpu.onnx") + 2000] ^= 255
+
+
+@pytest.mark.parametrize("damage", [_encrypt, _pack_strangely, _cut, _flip_packed])
+def test_a_damaged_archive_is_refused_and_nothing_is_unpacked(
+    made: Path, tmp_path: Path, damage: Callable[[bytearray], None]
+) -> None:
+    path = tmp_path / "package.zip"
+    wk.package(made / "build", output=path, evidence=[made / "eval.json"], max_drop=0.2)
+    raw = bytearray(path.read_bytes())
+    damage(raw)
+    path.write_bytes(raw)
+    with pytest.raises(loader.PackageError):
+        loader.load_package(path)
+    with pytest.raises(loader.PackageError):
+        loader.unpack_package(path, tmp_path / "out")
+    assert [one.name for one in tmp_path.iterdir()] == ["package.zip"]
+    _refusal(winml("package", "verify", path, "--json"))
+
+
+def test_a_name_above_an_archive_is_refused(made: Path, tmp_path: Path) -> None:
+    path = tmp_path / "package.zip"
+    wk.package(made / "build", output=path, evidence=[made / "eval.json"], max_drop=0.2)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("../outside\x1b", "x")
+    with pytest.raises(loader.PackageError, match=r"`\.\./outside.x1b` is not listed"):
+        loader.unpack_package(path, tmp_path / "out")
+    assert [one.name for one in tmp_path.iterdir()] == ["package.zip"]
 
 
 def test_a_signature_is_checked_against_the_key(made: Path, package: Path, tmp_path: Path) -> None:

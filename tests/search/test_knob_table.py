@@ -16,7 +16,7 @@ from winml.modelkit.knowledge.findings import Knowledge
 from winml.modelkit.knowledge.presets import load_presets
 from winml.modelkit.search.evidence import ask_target
 from winml.modelkit.search.insight import make_insight
-from winml.modelkit.search.knob_table import collect_insight, knobs, make_preset_space
+from winml.modelkit.search.knob_table import _pass_notes, collect_insight, knobs, make_preset_space
 from winml.modelkit.search.records import EvidenceRecord
 from winml.modelkit.search.space import ConfigJSON, Space
 from winml.modelkit.search.tools import check_machine, complete_config, count_pieces
@@ -40,6 +40,54 @@ def test_every_preset_is_a_space_of_its_hypotheses() -> None:
         assert [level for _, level in space.options()] == [h.id for h in preset.hypotheses[1:]]
         for option in space.options():
             complete_config(space.config((option,)), None)
+
+
+GPU, DML = Target("qnn", "gpu"), Target("dml", "gpu")
+EVERYTHING = make_facts(
+    dict.fromkeys(("Conv", "Gemm", "MatMul", "Add", "Softmax", "Transpose", "Erf", "ReduceMean"), 20)
+)
+
+
+def preset_notes(name: str, target: Target, families: tuple[str, ...] = ()) -> list[Note]:
+    preset = load_presets()[name]
+    found = collect_insight(
+        make_preset_space(BASE, preset, ()),
+        target=target,
+        facts=EVERYTHING,
+        effects={},
+        advice=rules.find_advice(Knowledge().findings, EVERYTHING, target, families=families),
+        missing={},
+        preset=preset,
+        objective="latency",
+    )
+    return list(found.notes)
+
+
+@pytest.mark.parametrize(("name", "target"), [("gpu", GPU), ("dml", DML), ("npu", NPU), ("cpu", CPU)])
+def test_what_nobody_asked_a_target_is_tried_and_said(name: str, target: Target) -> None:
+    notes = preset_notes(name, target)
+    asked = [note for note in notes if note.source == "target"]
+    assert {note.kind for note in asked} <= {"order"}
+    assert all("is not known" in note.reason for note in asked)
+    assert bool(asked) == (target in (GPU, DML))
+
+
+def test_what_a_target_is_known_to_refuse_is_skipped() -> None:
+    space = Space(knobs((NPU,)), BASE)
+    refused = {note.option: note.reason for note in _pass_notes(space, NPU) if note.kind == "skip"}
+    assert "which qnn/npu does not support" in refused["optimize.conv_activation_fusion", "on"]
+
+
+def test_the_headline_of_the_first_search_is_a_hypothesis_for_its_family_alone() -> None:
+    """Opset 21 comes first for a DINOv2 on the NPU, and nothing says so of a plain ViT or of what may be either."""
+    opset_21 = {h.id for h in load_presets()["npu"].hypotheses if h.opset == 21}
+
+    def favoured(*families: str) -> set[str]:
+        return {n.level for n in preset_notes("npu", NPU, families) if n.source == "npu-001" and n.kind == "boost"}
+
+    assert "h3" in favoured("dinov2")
+    assert favoured("dinov2") <= opset_21
+    assert favoured("vit") == favoured("deit", "vit") == favoured() == favoured("beit", "dinov2") == set()
 
 
 def test_a_preset_can_be_cut_down() -> None:

@@ -90,3 +90,13 @@ def test_a_file_of_another_kind_is_an_error(tmp_path: Path) -> None:
         read_sensitivity(str(path))
     with pytest.raises(RequestError, match="not found"):
         read_sensitivity(str(tmp_path / "none.json"))
+
+
+def test_a_space_file_leaves_mixed_levels_in(tmp_path: Path) -> None:
+    """They were asked for, and nobody can know their names before."""
+    for knobs in ({SCHEME: ["int8"]}, {"optimize.passes": ["extended"]}):
+        file = tmp_path / "space.json"
+        file.write_text(json.dumps({"schema": "winml/space/1", "knobs": knobs}), encoding="utf-8")
+        names = make_space({}, (CPU,), str(file), found(CPU, *range(10, 30))).knob(SCHEME).names
+        assert [name for name in names if "-float-" not in name and name != "default"] == knobs.get(SCHEME, [])
+        assert sum("-float-" in name for name in names) == 3

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 
+from family_zoo import dinov2, vit
 from graph_values import make_facts
+from model_zoo import saved
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.events import ignore
@@ -64,3 +69,17 @@ def test_what_is_known_about_taking_times_is_told_where_times_are_taken() -> Non
     assert "npu-029" in told
     assert "npu-018" not in told, "it holds on every target"
     assert measuring_notes(advice, findings, "size") == ()
+
+
+@pytest.mark.qnn
+@pytest.mark.parametrize(("make", "acts"), [(dinov2, True), (vit, False)])
+def test_the_family_is_recognised_from_the_graph_alone(
+    tmp_path: Path, make: Callable[[], onnx.ModelProto], acts: bool
+) -> None:
+    """The headline of the first search is tried first for a graph like DINOv2's, without any document beside it."""
+    model = saved(make(), tmp_path / "model.onnx")
+    start = prepare(AutoconfigRequest(str(model), "out", targets=("qnn/npu",)), ignore)
+    assert start.family.source == "graph"
+    assert ("dinov2" in start.family.names) == acts
+    favoured = [n for n in start.insight.notes if n.source == "npu-001"]
+    assert [(n.kind, n.knob, n.level) for n in favoured] == ([("boost", "optimize.opset", "21")] if acts else [])

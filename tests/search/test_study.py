@@ -69,6 +69,45 @@ def test_what_is_the_same_is_not_measured_twice() -> None:
     assert chosen(study) == (("scheme", "l1"),)
 
 
+INACCURATE = World(
+    {"scheme": 2, "part": 3, "fuse": 2, "gelu": 2, "norm": 2},
+    {("scheme", "l1"): 0.7, ("scheme", "l2"): 0.1},
+    {frozenset({("scheme", "l1"), ("part", "l2")}): -0.3},
+    inaccurate=frozenset({("scheme", "l1")}),
+    narrows=frozenset({"part"}),
+    mends={("scheme", "l1"): (frozenset({("part", "l2")}),)},
+)
+
+
+def test_after_a_scheme_that_is_fast_and_inaccurate_come_its_narrower_variants() -> None:
+    study, _ = search(INACCURATE)
+    order = [trial.choice for trial in study.state.trials]
+    failed = order.index((("scheme", "l1"),))
+    assert order[failed + 1 : failed + 4] == [(("scheme", "l1"), ("part", f"l{i}")) for i in (1, 2, 3)]
+    assert set(chosen(study)) >= {("scheme", "l1"), ("part", "l2")}
+
+
+def test_the_most_accurate_variant_is_narrowed_again_where_none_is_accurate_enough() -> None:
+    both = frozenset({("part", "l2"), ("range", "l1")})
+    world = replace(
+        INACCURATE,
+        levels={**INACCURATE.levels, "range": 1},
+        narrows=frozenset({"part", "range"}),
+        mends={("scheme", "l1"): (both,)},
+    )
+    study, _ = search(world)
+    assert set(chosen(study)) >= {("scheme", "l1"), *both}
+
+
+def test_a_scheme_that_is_inaccurate_and_no_faster_is_not_narrowed() -> None:
+    world = replace(INACCURATE, effects={("scheme", "l1"): -0.2, ("scheme", "l2"): 0.1})
+    study, _ = search(world)
+    first, second = (trial.choice for trial in study.state.trials[1:3])
+    assert (first, second) == ((("scheme", "l1"),), (("scheme", "l2"),))
+    # It is tried once more in another context, as every level that failed.
+    assert sum(("scheme", "l1") in trial.choice for trial in study.state.trials) <= 2
+
+
 def test_a_level_that_failed_in_one_context_is_tried_in_another() -> None:
     levels = {**MANY, "fuse": 1}
     culprit = frozenset({frozenset({("scheme", "l1"), ("gelu", "l1")})})

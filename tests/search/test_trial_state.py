@@ -47,6 +47,9 @@ def expected(outcome: str, verdict: Verdict | None, side: str, confirmed: bool |
         return "confirmed" if confirmed else "not confirmed"
     if verdict is None:
         return "not measured"
+    interval = None if verdict.metric is None else verdict.interval_pct
+    if verdict.verdict == "DISCARD" and interval is not None and interval[1] >= 2.0:
+        return "behind"  # its rounds rule out no gain of 2 %: the champion does
     timed = {} if verdict.metric is None else BY_INTERVAL.get(verdict.verdict, {})
     return timed.get(side, MEASURED[verdict.verdict])
 

@@ -280,7 +280,7 @@ def test_weights_that_are_none_are_an_invalid_model(exports: Exports, content: b
 
 @pytest.mark.parametrize(
     ("name", "exporter"),
-    [("qwen2", "genai"), pytest.param("qwen2", "transformers", marks=pytest.mark.slow), ("gpt2", "transformers")],
+    [("llama", "genai"), pytest.param("qwen2", "transformers", marks=pytest.mark.slow), ("gpt2", "transformers")],
 )
 def test_a_decoder_is_one_graph_whose_tokens_are_those_of_pytorch(name: str, exporter: str, exports: Exports) -> None:
     if exporter == "genai":

@@ -17,6 +17,7 @@ from winml.modelkit.building.compile.command import compile_multiple_onnx
 from winml.modelkit.building.compile.stage import CompileStage
 from winml.modelkit.building.config import ConfigRequest
 from winml.modelkit.building.model_argument import model_argument
+from winml.modelkit.building.proof.operations import read_inputs
 from winml.modelkit.building.proof.prove import unproven
 from winml.modelkit.building.result import BuildResult, failure_of
 from winml.modelkit.core.config import DataSection
@@ -203,3 +204,14 @@ def test_a_compiled_artifact_passes_its_own_gate(folder: Path) -> None:
     binary.write_bytes(b"another")
     with pytest.raises(RequestError, match=f"{binary.name}` was changed after the build"):
         model_argument(str(folder / "out"))
+
+
+def test_a_size_of_minus_one_is_open(tmp_path: Path) -> None:
+    """As Paddle writes it."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 20]> g (float[N, 3] x) => (float[N, 3] y) { y = Relu(x) }'
+    )
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
+    onnx.save(model, tmp_path / "m.onnx")
+    (found,) = read_inputs(tmp_path / "m.onnx")
+    assert found.shape == (None, 3)

@@ -37,8 +37,6 @@ def summarize(
     broken = [row for row in layers if row.own is not None and row.own.not_finite]
     for row in broken[:MOST]:
         yield f"{row.label} ({row.kind}) gives NaN or infinity where the reference has numbers"
-    for row in [row for row in layers if row.state in ("refused", "crashed")][:MOST]:
-        yield f"{row.label} ({row.kind}) {row.state}: {row.reason}"
     worst = [row for row in layers if row.effect is not None and not row.effect.equal and not row.alone_only]
     for row in sorted(worst, key=lambda row: row.effect.rank if row.effect is not None else 0.0)[:MOST]:
         assert row.effect is not None
@@ -49,6 +47,8 @@ def summarize(
         if lost is not None and lost >= TARGET_DB:
             text += f"; on {target} it loses {lost:.0f} dB that the CPU does not lose"
         yield text
+    for row in [row for row in layers if row.state in ("refused", "crashed")][:MOST]:
+        yield f"{row.label} ({row.kind}) {row.state}: {row.reason}"
 
 
 def summarize_mend(first: Attempt, last: Attempt, layers: Sequence[LayerNoise], target: Target) -> Iterator[str]:

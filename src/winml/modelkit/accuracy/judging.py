@@ -19,7 +19,7 @@ from winml.modelkit.accuracy.messages import (
     Judged,
     JudgedLayer,
 )
-from winml.modelkit.accuracy.model_pair import CPU, Array, ModelPair
+from winml.modelkit.accuracy.model_pair import CPU, Array, ModelPair, open_pair
 from winml.modelkit.accuracy.noise import Noise, NoiseSum, worst_of
 from winml.modelkit.building.proof.operations import save
 from winml.modelkit.core.measurement import SessionSection
@@ -37,7 +37,7 @@ def judge(args: dict[str, Any], context: object) -> Judged:
     from winml.modelkit.accuracy.layers import describe_nodes, output_name
 
     asked = read(JudgeArguments, args)
-    models = ModelPair(asked.work)
+    models = open_pair(asked.work)
     sample = models.values(REFERENCE, 0)
     layers = models.layers(sample)
     sums = _Sums()

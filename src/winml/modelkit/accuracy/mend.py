@@ -71,6 +71,7 @@ def quantize_within(request: QuantizeRequest, goal: Goal, on_event: OnEvent) -> 
     output = Path(request.output).absolute()
     output_model.check(output, source, overwrite=request.overwrite)
     target = targets.resolve(request.target, request.ep, request.device).target
+    request, goal = _look_beside(source.absolute().parent, request, goal)
     with ScratchFolder("winml-mend-") as folder:
         source = name_nodes(source, folder)
         request = replace(request, model=str(source))
@@ -103,6 +104,17 @@ def quantize_within(request: QuantizeRequest, goal: Goal, on_event: OnEvent) -> 
         warnings=(*quantized.outcome.warnings, *evaluation.warnings),
         seconds=round(time.monotonic() - started, 3),
     )
+
+
+def _look_beside(folder: Path, request: QuantizeRequest, goal: Goal) -> tuple[QuantizeRequest, Goal]:
+    """The request and the limit with the processor of the model: attempts are in another folder than it."""
+
+    def find(data: DataSection | None) -> DataSection | None:
+        return None if data is None or data.processor else replace(data, processor=str(folder))
+
+    data, samples, limit = find(request.data), find(request.sample_data), find(goal.data)
+    request = replace(request, data=data or request.data, sample_data=samples or request.sample_data)
+    return request, replace(goal, data=limit or goal.data)
 
 
 _Found = tuple[Attempt, EvalResult]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,12 @@ _KINDS = "kinds.json"
 Array = npt.NDArray[Any]
 
 
+@lru_cache(maxsize=1)
+def open_pair(work: Work) -> ModelPair:
+    """Both models of a run, which a worker reads once for all of its operations."""
+    return ModelPair(work)
+
+
 class ModelPair:
     """Both models, their values matched, and their layers."""
 
@@ -36,8 +43,15 @@ class ModelPair:
         self.candidate = Graph(files.load(work.model))
         self.reference = Graph(files.load(work.reference))
         self.matched = match_values(self.reference, self.candidate)
+        self._layers: list[Any] | None = None
 
     def layers(self, sample: Mapping[str, Array]) -> list[Any]:
+        """Layers of both models; kinds of values are known before they are asked for."""
+        if self._layers is None:
+            self._layers = self._find_layers(sample)
+        return self._layers
+
+    def _find_layers(self, sample: Mapping[str, Array]) -> list[Any]:
         from winml.modelkit.accuracy.layers import find_layers
 
         known = read_object(self.folder / _KINDS)

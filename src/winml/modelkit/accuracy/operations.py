@@ -26,7 +26,7 @@ from winml.modelkit.accuracy.messages import (
     RunArguments,
     RunDistance,
 )
-from winml.modelkit.accuracy.model_pair import CPU, Array, ModelPair
+from winml.modelkit.accuracy.model_pair import CPU, Array, ModelPair, open_pair
 from winml.modelkit.accuracy.noise import NoiseSum, worst_of
 from winml.modelkit.building.proof.operations import cast_inputs, load, read_inputs, save
 from winml.modelkit.core.errors import DataError, RequestError
@@ -46,7 +46,7 @@ def prepare(args: dict[str, Any], context: object) -> Prepared:
     from winml.modelkit.graph.inputs import symbol_sizes
 
     asked = read(PrepareArguments, args)
-    models = ModelPair(asked.work)
+    models = open_pair(asked.work)
     _check_pair(models)
     if not models.matched.values:
         raise DataError(
@@ -112,7 +112,7 @@ def join(args: dict[str, Any], context: object) -> tuple[str, ...]:
     from winml.modelkit.graph import files
 
     asked = read(JoinArguments, args)
-    models = ModelPair(asked.work)
+    models = open_pair(asked.work)
     sample = models.values(REFERENCE, 0)
     layers, types = models.layers(sample), models.types()
     for name, chosen in asked.models.items():
@@ -127,7 +127,7 @@ def expose_some(args: dict[str, Any], context: object) -> str:
     from winml.modelkit.graph import files
 
     asked = read(ExposeArguments, args)
-    models = ModelPair(asked.work)
+    models = open_pair(asked.work)
     layers = models.layers(models.values(REFERENCE, 0))
     path = models.folder / asked.name
     files.save(expose(models.candidate.model, [layers[index].seen for index in asked.layers]), path, overwrite=True)
@@ -137,7 +137,7 @@ def expose_some(args: dict[str, Any], context: object) -> str:
 def rename_exposed(args: dict[str, Any], context: object) -> int:
     """Write what layers read within the model by its names in the reference; how many samples there are."""
     asked = read(DistanceArguments, args)
-    models = ModelPair(asked.work)
+    models = open_pair(asked.work)
     layers = models.layers(models.values(REFERENCE, 0))
     inputs = [value.name for value in models.reference.model.graph.input]
     for number in range(asked.samples):
@@ -164,7 +164,7 @@ def name_all_nodes(args: dict[str, Any], context: object) -> str:
 def distance(args: dict[str, Any], context: object) -> RunDistance:
     """How far the worst output of a run is from the reference's; None where none can be compared."""
     asked = read(DistanceArguments, args)
-    models = ModelPair(asked.work)
+    models = open_pair(asked.work)
     totals: dict[str, NoiseSum] = {}
     for number in range(asked.samples):
         for name, wanted, value in models.outputs(asked.tag, number):

@@ -192,6 +192,7 @@ def compare(
     min_agreement: float = 0.95,
     by_position: bool = False,
     force: bool = False,
+    as_built: bool = False,
     max_seconds: float = 60.0,
     inputs: PathLike | Arrays | None = None,
     dims: Dims | None = None,
@@ -217,8 +218,9 @@ def compare(
     """Test whether each candidate is faster than the base and by how much, at a known error rate.
 
     Both are measured interleaved until the answer is clear, or for `max_seconds`. One model can be compared over
-    several targets. `metric` chooses what decides between folders that generate text, and one of them can be compared
-    over several `runtime`s. `fail_if_slower` raises `CheckFailed` for a candidate that is slower by more percent.
+    several targets, and builds for different targets each on its own (`as_built`). `metric` chooses what decides
+    between folders that generate text, and one of them can be compared over several `runtime`s. `fail_if_slower` raises
+    `CheckFailed` for a candidate that is slower by more percent.
     """
     at_least(1, threads=threads, max_seconds=max_seconds, timeout=timeout)
     at_least(0, fail_if_slower=fail_if_slower)
@@ -238,6 +240,7 @@ def compare(
         request = CompareRequest(
             models=tuple(call.model(model) for model in (base, *candidates)),
             targets=targets,
+            as_built=as_built,
             threads=threads,
             ep_options=options_of(ep_options),
             trust=trust_of(trust_options),

@@ -149,6 +149,7 @@ def quantize(
     samples: int | None = None,
     columns: Mapping[str, str] | None = None,
     processor: PathLike | None = None,
+    length: int | None = None,
     dims: Dims | None = None,
     shapes: Shapes | None = None,
     section: Mapping[str, Any] | None = None,
@@ -165,7 +166,7 @@ def quantize(
     `section` changes keys of the quantize section, such as `{"per_channel": True, "op_types": ["MatMul"]}`.
     """
     more_than_zero(timeout=timeout)
-    needs(calibration, "calibration", samples=samples, columns=columns, processor=processor)
+    needs(calibration, "calibration", samples=samples, columns=columns, processor=processor, length=length)
     with calling(on_event, progress, StageProgress) as call:
         from winml.modelkit.building.quantize.command import QuantizeRequest
         from winml.modelkit.building.quantize.command import quantize as run
@@ -178,7 +179,13 @@ def quantize(
             changes=_section_changes(section),
             dims=sizes_of(dims, shapes),
             data=call.data(
-                calibration, samples=samples, columns=columns, processor=processor, seed=seed, name="calibration"
+                calibration,
+                samples=samples,
+                columns=columns,
+                processor=processor,
+                length=length,
+                seed=seed,
+                name="calibration",
             ),
             compare=verify,
             rebuild=rebuild,
@@ -204,6 +211,7 @@ def quantize_within(
     samples: int | None = None,
     columns: Mapping[str, str] | None = None,
     processor: PathLike | None = None,
+    length: int | None = None,
     dims: Dims | None = None,
     shapes: Shapes | None = None,
     section: Mapping[str, Any] | None = None,
@@ -216,18 +224,18 @@ def quantize_within(
     """Quantize as much of a model as holds a limit on the target; layers that lose most stay in float.
 
     The limit is `max_drop` of a metric or `min_agreement` of outputs, on `data`. `CheckFailed` is raised when nothing
-    holds it; `samples`, `columns` and `processor` are those of the calibration.
+    holds it; `samples` are those of the calibration, `columns`, `processor` and `length` are for both.
     """
     more_than_zero(timeout=timeout)
     at_least(0, max_drop=max_drop)
     one_of(("interval", "value"), judge=judge)
-    needs(calibration, "calibration", samples=samples, columns=columns, processor=processor)
+    needs(calibration, "calibration", samples=samples, columns=columns, processor=processor, length=length)
     with calling(on_event, progress, DebugProgress) as call:
         from winml.modelkit.accuracy.mend import Goal
         from winml.modelkit.accuracy.mend import quantize_within as run
         from winml.modelkit.building.quantize.command import QuantizeRequest
 
-        found = call.data(data, seed=seed)
+        found = call.data(data, columns=columns, processor=processor, length=length, seed=seed)
         if found is None:
             raise RequestError("there is no data to hold the limit on", hint="give it with `data=`")
         request = QuantizeRequest(
@@ -238,7 +246,13 @@ def quantize_within(
             changes=_section_changes(section),
             dims=sizes_of(dims, shapes),
             data=call.data(
-                calibration, samples=samples, columns=columns, processor=processor, seed=seed, name="calibration"
+                calibration,
+                samples=samples,
+                columns=columns,
+                processor=processor,
+                length=length,
+                seed=seed,
+                name="calibration",
             ),
             overwrite=overwrite,
             timeout_s=timeout,
@@ -260,6 +274,7 @@ def sensitivity(
     samples: int | None = None,
     columns: Mapping[str, str] | None = None,
     processor: PathLike | None = None,
+    length: int | None = None,
     dims: Dims | None = None,
     shapes: Shapes | None = None,
     section: Mapping[str, Any] | None = None,
@@ -271,7 +286,7 @@ def sensitivity(
     """Measure what quantizing each layer of a model alone does to its outputs, on the target itself.
 
     Variants run on `data`, or on the calibration data; with `task` or `metric`, `data` is labelled and the drop of the
-    metric ranks layers. `samples`, `columns` and `processor` are those of the calibration. What was measured before
+    metric ranks layers. `samples` are those of the calibration. What was measured before
     comes from the cache.
     """
     more_than_zero(timeout=timeout)
@@ -292,11 +307,17 @@ def sensitivity(
                 changes=_section_changes(section),
                 dims=sizes_of(dims, shapes),
                 data=call.data(
-                    calibration, samples=samples, columns=columns, processor=processor, seed=seed, name="calibration"
+                    calibration,
+                    samples=samples,
+                    columns=columns,
+                    processor=processor,
+                    length=length,
+                    seed=seed,
+                    name="calibration",
                 ),
                 timeout_s=timeout,
             ),
-            data=call.data(data, columns=columns, processor=processor, seed=seed),
+            data=call.data(data, columns=columns, processor=processor, length=length, seed=seed),
             task=task,
             metric=metric,
             grouping=group,

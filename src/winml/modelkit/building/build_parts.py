@@ -25,8 +25,9 @@ from winml.modelkit.core.build_folder import CONFIG, PARTS, PartEntry, PartsFile
 from winml.modelkit.core.config import RANDOM, OptimizeSection
 from winml.modelkit.core.errors import RequestError, RunFailedError
 from winml.modelkit.core.events import OnEvent, ignore
-from winml.modelkit.core.suggest import near_path
+from winml.modelkit.core.suggest import did_you_mean, near_path
 from winml.modelkit.core.values import to_json
+from winml.modelkit.ep import precision
 from winml.modelkit.graph.signature import read_signature
 from winml.modelkit.graph.sizes import metadata_ranges, metadata_sizes
 from winml.modelkit.worker.client import Worker
@@ -34,13 +35,54 @@ from winml.modelkit.worker.client import Worker
 
 def build_model(request: BuildRequest, on_event: OnEvent) -> BuildResult | BuildPartsResult:
     """Build a model; a composite one part by part."""
+    request, own = _split_precision(request)
     parts = parts_of(request, on_event)
+    _check_precisions(request, own, parts)
     if parts == (WHOLE,):
         return build(request, on_event)
     if parts == (DECODER,):
         return build(replace(of_part(request, DECODER), or_whole=True), on_event)
     with warm_exports():
-        return _build_parts(request, parts, on_event)
+        return _build_parts(request, parts, own, on_event)
+
+
+def _split_precision(request: BuildRequest) -> tuple[BuildRequest, dict[str, str]]:
+    """The request with the precision of the model alone, and the precisions of single parts."""
+    config = request.config
+    if not isinstance(config, ConfigRequest) or "=" not in config.precision:
+        return request, {}
+    base, own = precision.split_parts(config.precision)
+    return replace(request, config=replace(config, precision=base)), own
+
+
+def _check_precisions(request: BuildRequest, own: Mapping[str, str], parts: tuple[str, ...]) -> None:
+    """Refuse precisions of parts that the model has not, and those with which its parts do not fit together."""
+    for part in own:
+        if parts in ((WHOLE,), (DECODER,)):
+            raise RequestError(f"precision `{part}={own[part]}` is for a part, and this model is built as one graph")
+        if part not in parts:
+            raise RequestError(
+                f"precision `{part}={own[part]}` is for a part that the model does not have: it has {', '.join(parts)}",
+                hint=did_you_mean(part, parts),
+            )
+    if own and request.fallback_precision:
+        raise RequestError("`--fallback-precision` has one precision for all parts; leave out those of single parts")
+    if own and "encoder" not in parts:
+        assert isinstance(request.config, ConfigRequest)
+        others = precision.parse_precision(request.config.precision)
+        halves = {own.get(part, others) == "fp16" for part in parts}
+        if len(halves) > 1:
+            raise RequestError(
+                f"{' and '.join(parts)} hand a cache to one another, which is float16 with `fp16` alone",
+                hint="give all of them fp16, or none",
+            )
+
+
+def _at_own_precision(request: BuildRequest, own: Mapping[str, str], part: str) -> BuildRequest:
+    config = request.config
+    if part not in own or not isinstance(config, ConfigRequest):
+        return request
+    return replace(request, config=replace(config, precision=own[part]))
 
 
 def parts_of(request: BuildRequest, on_event: OnEvent = ignore) -> tuple[str, ...]:
@@ -63,7 +105,9 @@ def of_part(request: BuildRequest, part: str) -> BuildRequest:
     return replace(request, config=replace(request.config, export=replace(request.config.export, part=part)))
 
 
-def _build_parts(request: BuildRequest, parts: tuple[str, ...], on_event: OnEvent) -> BuildPartsResult:
+def _build_parts(
+    request: BuildRequest, parts: tuple[str, ...], own: Mapping[str, str], on_event: OnEvent
+) -> BuildPartsResult:
     """Build every part, prove them together, and only then write anything."""
     if request.output is None:
         raise RequestError("a composite model has several artifacts", hint="name a folder for them with `-o DIR`")
@@ -77,11 +121,12 @@ def _build_parts(request: BuildRequest, parts: tuple[str, ...], on_event: OnEven
             ranges: dict[str, tuple[float, float]] = {}
             for number, part in enumerate(parts, 1):
                 on_event(PartStarted(part, number, len(parts)))
-                asked = _with_dims(_in_ranges(attempt.request, ranges), part, axes)
+                request_of_part = _at_own_precision(attempt.request, own, part)
+                asked = _with_dims(_in_ranges(request_of_part, ranges), part, axes)
                 ready[part] = _make_ready(asked, part, folder, on_event, worker)
                 measured = _measure_ranges(part, ready[part], worker)
                 if _takes(ready[part], set(measured) - set(ranges)):  # its own cache, whose range is known only now
-                    asked = _with_dims(_in_ranges(attempt.request, ranges | measured), part, axes)
+                    asked = _with_dims(_in_ranges(request_of_part, ranges | measured), part, axes)
                     ready[part] = _make_ready(asked, part, folder, on_event, worker)
                 ranges |= measured
             attempt.plan = ready[parts[0]].plan
@@ -174,12 +219,19 @@ def _result(folder: Path, built: Mapping[str, BuildResult]) -> BuildPartsResult:
     return BuildPartsResult(
         model=first.model,
         target=first.target,
-        precision=first.precision,
+        precision=_name_precisions(built),
         folder=str(folder),
         parts=tuple(BuiltPart(part=part, result=result) for part, result in built.items()),
         notes=_lines({part: result.notes for part, result in built.items()}),
         warnings=_lines({part: result.warnings for part, result in built.items()}),
     )
+
+
+def _name_precisions(built: Mapping[str, BuildResult]) -> str:
+    """One precision where all parts have it, else that of every part."""
+    found = {part: result.precision for part, result in built.items()}
+    alone = set(found.values())
+    return alone.pop() if len(alone) == 1 else ",".join(f"{part}={name}" for part, name in found.items())
 
 
 def _part_entry(part: str, model: Path, result: BuildResult) -> PartEntry:

@@ -25,7 +25,7 @@ WORKFLOW = ".github/workflows/winml.yml"
 SAMPLE_FILES = {"model.onnx": sample.MODEL, "calibration.npz": sample.CALIBRATION, "test.npz": sample.TEST}
 SAMPLE_TASK = "image-classification"
 TORCH = "torch==2.13.0"
-_TEXTS = (".csv", ".tsv", ".jsonl", ".txt")
+_TEXTS = (".csv", ".tsv", ".jsonl", ".jsonl.gz", ".txt")
 
 
 @dataclass(frozen=True)
@@ -230,6 +230,8 @@ def _list_packages(config: BuildConfig, data: str | None, extra: str | None) -> 
         extras.add("hf")
     elif data is not None and data.lower().endswith(_TEXTS):
         extras.add("text")
+    if data is not None and data.lower().endswith(".parquet"):
+        extras.add("parquet")
     if data is not None and Path(data).is_dir():
         extras.add("vision")
     named = f"[{','.join(sorted(extras))}]" if extras else ""

@@ -29,6 +29,8 @@ class ModelArgument:
     """The evaluation section of its build."""
     target: str | None = None
     """What its build is for; None for a model that is no build."""
+    build: str | None = None
+    """The identity of its build."""
 
 
 def _load_config(file: Path, trust: Trust) -> BuildConfig:
@@ -54,6 +56,13 @@ def _load_config(file: Path, trust: Trust) -> BuildConfig:
     return replace(config, session=session)
 
 
+def _read_identity(manifest: Path) -> str | None:
+    from winml.modelkit.building.manifest import load_manifest
+
+    stated = load_manifest(manifest)
+    return None if stated is None else stated.identity
+
+
 def model_argument(argument: str, on_event: OnEvent = ignore, *, trust: Trust = NOTHING) -> ModelArgument:
     """The model behind an argument, and the session options of its build folder, as far as a document may set them.
 
@@ -62,10 +71,11 @@ def model_argument(argument: str, on_event: OnEvent = ignore, *, trust: Trust = 
     ref = model_ref.parse(argument)
     if ref.kind == "build":
         folder = Path(ref.source)
+        build = _read_identity(folder / MANIFEST)
         if not (folder / CONFIG).is_file():
-            return ModelArgument(_find_built_model(folder), SessionSection())
+            return ModelArgument(_find_built_model(folder), SessionSection(), build=build)
         config = _load_config(folder / CONFIG, trust)
-        return ModelArgument(_find_built_model(folder), config.session, config.eval, config.target)
+        return ModelArgument(_find_built_model(folder), config.session, config.eval, config.target, build)
     return ModelArgument(_file(ref, on_event), SessionSection())
 
 

@@ -22,7 +22,7 @@ own_calibration_options = stack(
     click.option(
         "--calibration",
         metavar="FILE|random",
-        help="Calibration data: .npz, folder of images, .txt, .csv or .jsonl; `random` inputs cost accuracy.",
+        help="Calibration data: .npz, folder of images, .txt, .csv, .jsonl or .parquet; `random` inputs cost accuracy.",
     ),
     click.option("--samples", type=click.IntRange(min=1), metavar="N", help="Use N samples of the data."),
     max_sample_option,
@@ -159,4 +159,5 @@ def calibration_data(sample: bool, given: dict[str, Any]) -> Any:
         seed=given["seed"],
         columns=parse_pairs(given["columns"], option="--column", example="text=sentence"),
         processor=given["processor"],
+        length=given.get("length"),
     )

@@ -32,7 +32,9 @@ def ask(given: dict[str, Any]) -> dict[str, Any]:
         found["precision"] = _ask(f"Precision: auto, {names}", precision.AUTO, precision.parse_precision)
     is_calibrated = needs_calibration(found["targets"], found["precision"])
     if found["calibration"] is None and not found["sample"] and is_calibrated:
-        text = "Calibration data: .npz, folder of images, .txt, .csv, .jsonl, or `random`, which costs accuracy"
+        text = (
+            "Calibration data: .npz, folder of images, .txt, .csv, .jsonl, .parquet, or `random`, which costs accuracy"
+        )
         found["calibration"] = _ask(text, None, _check_data)
     if found["data"] is None and not found["sample"]:
         text = "Labelled data to measure accuracy on (Enter for none: outputs are compared instead)"

@@ -30,6 +30,8 @@ class BaseEvidence:
     family: Text | None = None
     simulated: bool = False
     versions: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, float] | None = key(omit=True)
+    """Numbers of the model's graph, by the names that conditions use; those that are unknown are not there."""
 
     @property
     def decides(self) -> bool:

@@ -38,6 +38,8 @@ class Knob:
     """Config keys and the values with which the knob has an effect; with others it stays at its default."""
     prior: float = 0.0
     """How much it usually matters: knobs that matter more are tried first."""
+    narrows: bool = False
+    """Whether its levels take back some of what another knob changed: they are tried where that was too inaccurate."""
 
     def level(self, name: str) -> Level:
         return Level(DEFAULT) if name == DEFAULT else next(level for level in self.levels if level.name == name)

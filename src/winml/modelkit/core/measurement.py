@@ -81,6 +81,8 @@ class Arm:
     session: SessionSection
     generation: GenerationArm | None = key(omit=True)
     """For a folder that generates text: what is measured of it."""
+    build: str | None = key(omit=True)
+    """The identity of the build that it is, where it is one."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,14 +34,19 @@ def without_axis(spec: Input, axis: int) -> PlainInput:
 
 def read_array(path: Path) -> npt.NDArray[Any]:
     """The numbers of a .npy file, which is no larger than a sample may be."""
-    stream = io.BytesIO(read_sample(path, f"`{path}`"))
+    return decode_array(read_sample(path, f"`{path}`"), f"`{path}`")
+
+
+def decode_array(content: bytes, named: str) -> npt.NDArray[Any]:
+    """The numbers of the content of a .npy file."""
+    stream = io.BytesIO(content)
     try:
-        stored = read_header(stream, path.name)
+        stored = read_header(stream, named)
         values = stream.read()
         if len(values) != stored.nbytes or stored.dtype.kind not in "fiub":
             raise ValueError("its size does not match its shape, or it holds no numbers")
     except ValueError as error:
-        raise DataError(f"`{path}` is not a .npy file of numbers: {error}") from error
+        raise DataError(f"{named} is not a .npy file of numbers: {error}") from error
     order: Literal["F", "C"] = "F" if stored.column_major else "C"
     return np.frombuffer(values, stored.dtype).reshape(stored.shape, order=order)
 

@@ -46,16 +46,49 @@ def _samples(frames: bytes, width: int) -> npt.NDArray[np.float32]:
 
 def read_wave(content: bytes, where: str) -> tuple[int, npt.NDArray[np.float32]]:
     """Samples per second, and the samples of one channel; several are averaged."""
+    if (found := _read_floats(content, where)) is not None:
+        return found
     try:
         with wave.open(io.BytesIO(content)) as stream:
             given, channels, width = stream.getframerate(), stream.getnchannels(), stream.getsampwidth()
             frames = stream.readframes(stream.getnframes())
     except (wave.Error, EOFError, ValueError, OSError, ArithmeticError, RuntimeError, struct.error) as error:
-        raise DataError(f"{where} is not a readable WAV file: {error}", hint="supported: .wav with PCM") from error
+        raise DataError(
+            f"{where} is not a readable WAV file: {error}",
+            hint="supported: .wav with whole numbers or floats; no FLAC or MP3",
+        ) from error
     if not 1 <= width <= 4 or channels < 1 or not frames or len(frames) % (width * channels):
         raise DataError(f"{where} holds no complete samples")
     mixed: npt.NDArray[np.float32] = _samples(frames, width).reshape(-1, channels).mean(axis=1)
     return given, mixed
+
+
+_FLOAT, _EXTENSIBLE = 3, 0xFFFE
+"""How a recording of floats is marked, and one that is described further on."""
+
+
+def _read_floats(content: bytes, where: str) -> tuple[int, npt.NDArray[np.float32]] | None:
+    """A recording of floats, which the standard library does not read; None when it is none."""
+    layout, place = None, 12
+    while content[:4] == b"RIFF" and place + 8 <= len(content):
+        name, size = struct.unpack_from("<4sI", content, place)
+        body = content[place + 8 : place + 8 + size]
+        if name == b"fmt " and len(body) >= 16:
+            kind, channels, rate_hz, _, _, bits = struct.unpack_from("<HHIIHH", body)
+            inner = struct.unpack_from("<H", body, 24)[0] if kind == _EXTENSIBLE and len(body) >= 26 else kind
+            if inner != _FLOAT or bits not in (32, 64) or not channels:
+                return None
+            layout = channels, rate_hz, bits // 8
+        if name == b"data" and layout is not None:
+            channels, rate_hz, width = layout
+            if not body or len(body) % (width * channels):
+                raise DataError(f"{where} holds no complete samples")
+            samples = np.frombuffer(body, f"<f{width}").reshape(-1, channels).mean(axis=1).astype(np.float32)
+            if not np.isfinite(samples).all():
+                raise DataError(f"{where} holds samples that are no numbers")
+            return rate_hz, samples
+        place += 8 + size + size % 2
+    return None
 
 
 def _wave(content: bytes, rate_hz: int, where: str) -> npt.NDArray[np.float32]:

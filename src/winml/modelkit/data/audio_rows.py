@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from winml.modelkit.core.limits import read_sample
 from winml.modelkit.data.audio import read_wave
-from winml.modelkit.data.row_plans import Columns, Row, RowPlan, by_input, by_text, file_of
+from winml.modelkit.data.row_plans import Columns, RowPlan, by_input, by_text, content_of
 from winml.modelkit.data.samples import SampleRequest
+from winml.modelkit.data.sources import Row
 
 
 def by_spoken(wanted: SampleRequest, columns: Columns) -> RowPlan:
@@ -21,8 +21,7 @@ def by_spoken(wanted: SampleRequest, columns: Columns) -> RowPlan:
         return plan
 
     def label(row: Row, where: str) -> dict[str, Any]:
-        path = file_of(folder, row, column, where)
-        rate_hz, samples = read_wave(read_sample(path, f"`{path}`"), f"`{path}`")
+        rate_hz, samples = read_wave(*content_of(folder, row, column, where))
         return {"rate_hz": rate_hz, "samples": samples}
 
     return replace(plan, named=(*plan.named, column), label=label)

@@ -175,4 +175,7 @@ def _sample(wanted: SampleRequest, encoder: ImageEncoder, entry: _Entry) -> Samp
 
 
 def _label(entry: _Entry) -> Any:
-    return {"ids": segment_ids(entry.files[0]), "segments": entry.label} if entry.files else entry.label
+    if not entry.files:
+        return entry.label
+    named = f"`{entry.files[0]}`"
+    return {"ids": segment_ids(read_sample(entry.files[0], named), named), "segments": entry.label}

@@ -26,6 +26,8 @@ READERS: dict[str, Callable[[SampleRequest], SampleSource]] = {
     ".csv": tables.read,
     ".tsv": tables.read,
     ".jsonl": tables.read,
+    ".jsonl.gz": tables.read,
+    ".parquet": tables.read,
     ".txt": tables.read,
     ".json": coco.read,
 }
@@ -100,7 +102,8 @@ def _kind(source: str, path: Path) -> str:
         return RANDOM
     if path.is_dir():
         return FOLDER
-    if path.suffix.lower() not in READERS:
+    ending = tables.ending_of(path)
+    if ending not in READERS:
         known = ", ".join(name for name in READERS if name.startswith("."))
         raise DataError(
             f"`{source}` is not supported as data",
@@ -109,7 +112,7 @@ def _kind(source: str, path: Path) -> str:
         )
     if not path.is_file():
         raise DataError(f"data not found: `{source}`", hint=near_path(path))
-    return path.suffix.lower()
+    return ending
 
 
 def list_columns(section: DataSection) -> tuple[str, ...]:
@@ -119,7 +122,7 @@ def list_columns(section: DataSection) -> tuple[str, ...]:
     with _readable():
         if kind == ".npz":
             return npz.list_arrays(path)
-        return tables.list_columns(path) if kind in (".csv", ".tsv", ".jsonl") else ()
+        return tables.list_columns(path) if READERS[kind] is tables.read and kind != ".txt" else ()
 
 
 def _digest(section: DataSection, kind: str, found: SampleSource) -> str:

@@ -29,19 +29,28 @@ class DefaultData:
     columns: dict[str, str] = field(default_factory=dict)
 
 
+_PAGE = "see its page on the hub"
+_CIFAR10 = DefaultData(
+    "uoft-cs/cifar10",
+    {"plain_text/test-00000-of-00001.parquet": "841389e6f2d64f28bf17310e430aebac20ec3ba611a3c5e231dc93c645ce84de"},
+    "0b2714987fa478483af9968de7c934580d0bb9a2",
+    _PAGE,
+    {"image": "img", "label": "label"},
+)
+
 DEFAULTS: dict[str, DefaultData] = {
     "text-classification": DefaultData(
         "SetFit/sst2",
         {"dev.jsonl": "573c3ed18d96aa0a79a6e5980a544b80543317a319f18bd4f1660c16b2f6b939"},
         MAIN,
-        "see its page on the hub",
+        _PAGE,
         {"text": "text", "label": "label"},
     ),
     "zero-shot-classification": DefaultData(
         "SetFit/ag_news",
         {"test.jsonl": "68290dee715edcb5a28ff1f3fc933ea7649fb0f01263af94411cfec255c55284"},
         "ca5ba619eb034211db5f70932b6702efd21e7c73",
-        "see its page on the hub",
+        _PAGE,
         {"text": "text", "label": "label_text"},
     ),
     "retrieval": DefaultData(
@@ -54,14 +63,104 @@ DEFAULTS: dict[str, DefaultData] = {
         "cf10ab6856b15b0e670ef8ae5dae4e266c12d035",
         "CC BY 4.0 and ODC-By 1.0",
     ),
-    "fill-mask": DefaultData(
-        "roneneldan/TinyStories", {"TinyStories-valid.txt": None}, MAIN, "see its page on the hub", {"text": "text"}
-    ),
+    "fill-mask": DefaultData("roneneldan/TinyStories", {"TinyStories-valid.txt": None}, MAIN, _PAGE, {"text": "text"}),
     "time-series-forecasting": DefaultData(
         "pkr7098/time-series-forecasting-datasets",
         {"ETTh1.csv": None},
         MAIN,
-        "see its page on the hub",
+        _PAGE,
+    ),
+    "image-classification": _CIFAR10,
+    "zero-shot-image-classification": _CIFAR10,
+    "image-feature-extraction": _CIFAR10,
+    "question-answering": DefaultData(
+        "rajpurkar/squad",
+        {
+            "plain_text/validation-00000-of-00001.parquet": (
+                "8c6646d36bd5a95061e076788cf3161d11f6f3e7d625dac7a83bbed0a49f69f7"
+            )
+        },
+        "7b6d24c440a36b6815f21b70d25016731768db1f",
+        "CC BY-SA 4.0",
+        {"text": "question", "text_pair": "context", "label": "answers"},
+    ),
+    "token-classification": DefaultData(
+        "lhoestq/conll2003",
+        {"data/test-00000-of-00001.parquet": None},
+        MAIN,
+        _PAGE,
+        {"words": "tokens", "label": "ner_tags"},
+    ),
+    "sentence-similarity": DefaultData(
+        "mteb/stsbenchmark-sts",
+        {"test.jsonl.gz": None},
+        "b0fddb56ed78048fa8b90373c8a3cfc37b684831",
+        _PAGE,
+        {"text": "sentence1", "text_pair": "sentence2", "label": "score"},
+    ),
+    "reranking": DefaultData(
+        "mteb/stackoverflowdupquestions-reranking",
+        {"test.jsonl.gz": None},
+        "e185fbe320c72810689fc5848eb6114e1ef5ec69",
+        _PAGE,
+        {"query": "query", "positive": "positive", "negative": "negative"},
+    ),
+    "multiple-choice": DefaultData(
+        "Rowan/hellaswag",
+        {"data/validation-00000-of-00001.parquet": "899813071e1e95efafec90f856e1987d2150fa4d020fc005df6962c259f660cd"},
+        "218ec52e09a7e7462a5400043bb9a69a41d06b76",
+        "MIT",
+        {"text": "ctx", "choices": "endings", "label": "label"},
+    ),
+    "visual-question-answering": DefaultData(
+        "flaviagiammarino/vqa-rad",
+        {
+            "data/test-00000-of-00001-e5bc3d208bb4deeb.parquet": (
+                "eb520bdab1116dd4f420120da19049d2315389fa126d031f65ec42e153264ea7"
+            )
+        },
+        "bcf91e7654fb9d51c8ab6a5b82cacf3fafd2fae9",
+        _PAGE,
+        {"image": "image", "query": "question", "label": "answer"},
+    ),
+    "automatic-speech-recognition": DefaultData(
+        "google/fleurs",
+        {"parquet-data/en_us/test-00000-of-00001.parquet": None},
+        "70bb2e84b976b7e960aa89f1c648e09c59f894dd",
+        "CC BY 4.0",
+        {"audio": "audio", "label": "transcription"},
+    ),
+    "perplexity": DefaultData(
+        "Salesforce/wikitext",
+        {
+            "wikitext-2-raw-v1/test-00000-of-00001.parquet": (
+                "5f1bea067869d04849c0f975a2b29c4ff47d867f484f5010ea5e861eab246d91"
+            )
+        },
+        "b08601e04326c79dfdd32d625aee71d232d685c3",
+        _PAGE,
+        {"text": "text"},
+    ),
+    "text-generation": DefaultData(
+        "EleutherAI/arithmetic",
+        {"data/two_digit_addition.jsonl": None},
+        "cf5ec4512aaa47cdebf02ca032b7af870528c272",
+        _PAGE,
+        {"prompt": "context", "label": "completion"},
+    ),
+    "translation": DefaultData(
+        "Helsinki-NLP/opus-100",
+        {"de-en/test-00000-of-00001.parquet": "05913515e9dc8c11bc03570bd00ae5b551c32b03e07901369f91372ad63a3f11"},
+        "805090dc28bf78897da9641cdf08b61287580df9",
+        _PAGE,
+        {"prompt": "translation.en", "label": "translation.de"},
+    ),
+    "summarization": DefaultData(
+        "abisee/cnn_dailymail",
+        {"3.0.0/test-00000-of-00001.parquet": "04e322d2634a96dba76bf9a6294fbbe48e0b36abeae43f13d86ba2c3bebffe4e"},
+        "96df5e686bee6baa90b8bee7c28b81fa3fa6223d",
+        "Apache 2.0",
+        {"prompt": "article", "label": "highlights"},
     ),
 }
 

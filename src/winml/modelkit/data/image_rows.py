@@ -5,20 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from winml.modelkit.core.errors import DataError
-from winml.modelkit.core.limits import read_sample
-from winml.modelkit.data.arrays import as_input, read_array
-from winml.modelkit.data.images import ImageEncoder, decode_image, image_encoder
-from winml.modelkit.data.row_plans import Columns, Row, RowPlan, by_image, file_of, value_of
+from winml.modelkit.data.arrays import as_input, decode_array
+from winml.modelkit.data.images import decode_image, image_encoder
+from winml.modelkit.data.row_plans import Columns, RowPlan, by_image, content_of, value_of
 from winml.modelkit.data.samples import Sample, SampleRequest
+from winml.modelkit.data.sources import Row
 
-ARRAY = ".npy"
 MILLIMETRES = 1000.0
 """What a depth map of whole numbers counts in, of a metre, unless its row says otherwise."""
 POINTS, POINT_LABELS = "input_points", "input_labels"
@@ -26,21 +24,25 @@ POINTS, POINT_LABELS = "input_points", "input_labels"
 Array = npt.NDArray[Any]
 
 
-def _stored_image(path: Path) -> Array:
-    return np.asarray(decode_image(read_sample(path, f"`{path}`"), None, f"`{path}`"))
+_MAGIC = b"\x93NUMPY"
+"""What a .npy file starts with, whatever it is called."""
+
+
+def _stored_image(content: bytes, named: str) -> Array:
+    return np.asarray(decode_image(content, None, named))
 
 
 def _with_file(
-    wanted: SampleRequest, columns: Columns, read: Callable[[Path, Row, str], Any], plan: RowPlan | None = None
+    wanted: SampleRequest, columns: Columns, read: Callable[[bytes, str, Row, str], Any], plan: RowPlan | None = None
 ) -> RowPlan:
-    """Images whose label is what is read from a second file."""
+    """Images whose label is what is read from a second file, which is given with its name in errors."""
     made, folder = plan or by_image(wanted, columns.need("image")), wanted.path.parent
     column = columns.label()
     if column is None:
         return made
 
     def label(row: Row, where: str) -> Any:
-        return read(file_of(folder, row, column, where), row, where)
+        return read(*content_of(folder, row, column, where), row, where)
 
     return replace(made, named=(*made.named, column), label=label)
 
@@ -49,14 +51,14 @@ def by_depth(wanted: SampleRequest, columns: Columns) -> RowPlan:
     """Images with a depth map: metres in a .npy file, or whole numbers in an image of one channel."""
     scale = columns.find("scale")
 
-    def read(path: Path, row: Row, where: str) -> Array:
-        whole = path.suffix.lower() != ARRAY
-        values = _stored_image(path) if whole else read_array(path)
+    def read(content: bytes, named: str, row: Row, where: str) -> Array:
+        whole = not content.startswith(_MAGIC)
+        values = _stored_image(content, named) if whole else decode_array(content, named)
         per_metre = MILLIMETRES if whole else 1.0
         if scale is not None and row.get(scale) is not None:
             per_metre = _positive(row[scale], f"`{scale}` of {where}")
         if values.ndim != 2:
-            raise DataError(f"the depth map `{path}` must have height and width but has {values.ndim} dimensions")
+            raise DataError(f"the depth map {named} must have height and width but has {values.ndim} dimensions")
         depths: Array = values.astype(np.float64) / per_metre
         return depths
 
@@ -76,8 +78,8 @@ def _positive(value: Any, what: str) -> float:
 def by_target(wanted: SampleRequest, columns: Columns) -> RowPlan:
     """Images with the image that the model should make of them."""
 
-    def read(path: Path, row: Row, where: str) -> Array:
-        return np.asarray(decode_image(read_sample(path, f"`{path}`"), "RGB", f"`{path}`"))
+    def read(content: bytes, named: str, row: Row, where: str) -> Array:
+        return np.asarray(decode_image(content, "RGB", named))
 
     return _with_file(wanted, columns, read)
 
@@ -94,8 +96,7 @@ def by_points(wanted: SampleRequest, columns: Columns) -> RowPlan:
     image, points, folder = columns.need("image"), columns.need("points"), wanted.path.parent
 
     def encode(row: Row, where: str) -> Sample:
-        path = file_of(folder, row, image, where)
-        shown = encoder.image(read_sample(path, f"`{path}`"), f"`{path}`")
+        shown = encoder.image(*content_of(folder, row, image, where))
         assert shown.size is not None  # images have one
         height, width = encoder.resized(shown.size)
         factors = np.asarray([width / shown.size[1], height / shown.size[0]])
@@ -105,8 +106,8 @@ def by_points(wanted: SampleRequest, columns: Columns) -> RowPlan:
             inputs[POINT_LABELS] = as_input(np.ones((1, 1, len(placed)), np.int64), specs[POINT_LABELS], where)
         return replace(shown, inputs=inputs, about={"resized": (height, width)})
 
-    def read(path: Path, row: Row, where: str) -> Array:
-        mask = _stored_image(path)
+    def read(content: bytes, named: str, row: Row, where: str) -> Array:
+        mask = _stored_image(content, named)
         return np.asarray(mask.any(axis=-1) if mask.ndim == 3 else mask != 0)
 
     plan = RowPlan(encode, {"image": image, "points": points}, encoder.files, encoder.note, (image,))
@@ -128,21 +129,16 @@ def by_segments(wanted: SampleRequest, columns: Columns) -> RowPlan:
     """Images with an image of the number of the object in each pixel, and what the objects are."""
     info = columns.need("segments_info") if wanted.labels else columns.find("segments_info")
 
-    def read(path: Path, row: Row, where: str) -> dict[str, Any]:
-        return {"ids": segment_ids(path), "segments": row.get(info or "")}
+    def read(content: bytes, named: str, row: Row, where: str) -> dict[str, Any]:
+        return {"ids": segment_ids(content, named), "segments": row.get(info or "")}
 
     return _with_file(wanted, columns, read)
 
 
-def segment_ids(path: Path) -> Array:
+def segment_ids(content: bytes, named: str) -> Array:
     """The number of the segment in each pixel, as COCO's panoptic images have it: red + 256 green + 65536 blue."""
-    values = _stored_image(path).astype(np.int64)
+    values = _stored_image(content, named).astype(np.int64)
     if values.ndim == 2:
         return values
     ids: Array = values[..., 0] + 256 * values[..., 1] + 65536 * values[..., 2]
     return ids
-
-
-def image_sample(encoder: ImageEncoder, path: Path) -> Sample:
-    """The image in a file."""
-    return encoder.image(read_sample(path, f"`{path}`"), f"`{path}`")

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.data import processor
-from winml.modelkit.data.row_plans import Columns, Row, RowPlan, text_of, words_of
+from winml.modelkit.data.row_plans import Columns, RowPlan, text_of, words_of
 from winml.modelkit.data.samples import Sample, SampleRequest
+from winml.modelkit.data.sources import Row
 from winml.modelkit.data.text import TOKENIZER
 from winml.modelkit.store import digest
 

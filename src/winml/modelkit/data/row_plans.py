@@ -13,7 +13,7 @@ import numpy.typing as npt
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.json_text import parse_json
-from winml.modelkit.core.limits import read_sample
+from winml.modelkit.core.limits import check_sample, read_sample
 from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.data.arrays import as_inputs, as_steps
@@ -21,10 +21,9 @@ from winml.modelkit.data.audio import speech_encoder, takes_speech
 from winml.modelkit.data.images import decode_image, image_encoder, takes_images
 from winml.modelkit.data.prompts import prompt_encoder
 from winml.modelkit.data.samples import Form, Sample, SampleRequest
+from winml.modelkit.data.sources import Row
 from winml.modelkit.data.text import TextEncoder, text_encoder
 from winml.modelkit.graph.inputs import Input, form_of
-
-Row = dict[str, Any]
 
 ROLES: dict[str, tuple[str, ...]] = {
     "text": ("text", "sentence", "sentence1", "question", "premise"),
@@ -70,6 +69,8 @@ class Columns:
     def __init__(self, wanted: SampleRequest, present: list[str]) -> None:
         self._wanted = wanted
         self._present = present
+        self.used: set[str] = set()
+        """The columns that were found: what a plan may read of a row."""
         known = [*ROLES, *(i.name for i in wanted.inputs)]
         for role in wanted.section.columns:
             if role not in known:
@@ -82,7 +83,10 @@ class Columns:
             raise DataError(f"`{self._wanted.path}` has no column `{given}`", hint=did_you_mean(given, self._present))
         usual = LABELS.get(self._wanted.form) if role == "label" else None
         names = (given,) if given else usual or ROLES.get(role, (role,))
-        return next((name for name in names if name in self._present), None)
+        found = next((name for name in names if name in self._present), None)
+        if found is not None:
+            self.used.add(found)
+        return found
 
     def need(self, role: str) -> str:
         found = self.find(role)
@@ -138,6 +142,20 @@ def file_of(folder: Path, row: Row, column: str, where: str) -> Path:
     return path
 
 
+def content_of(folder: Path, row: Row, column: str, where: str) -> tuple[bytes, str]:
+    """The file that a row holds or names, and how to call it in errors.
+
+    A file that lies in the row has a name there too, which is of another machine: it is never looked for.
+    """
+    value = value_of(row, column, where)
+    if isinstance(value, bytes):
+        named = f"`{column}` of {where}"
+        check_sample(len(value), named)
+        return value, named
+    path = file_of(folder, row, column, where)
+    return read_sample(path, f"`{path}`"), f"`{path}`"
+
+
 def array_of(row: Row, column: str, spec: Input, where: str) -> Any:
     """An input as it stands in a row: numbers, text, or a list of either for each element of a sequence."""
     value = value_of(row, column, where)
@@ -176,8 +194,7 @@ def by_image(wanted: SampleRequest, column: str) -> RowPlan:
     encoder, folder = image_encoder(wanted), wanted.path.parent
 
     def encode(row: Row, where: str) -> Sample:
-        path = file_of(folder, row, column, where)
-        return encoder.image(read_sample(path, f"`{path}`"), f"`{path}`")
+        return encoder.image(*content_of(folder, row, column, where))
 
     return RowPlan(encode, {"image": column}, encoder.files, encoder.note, (column,))
 
@@ -190,11 +207,11 @@ def _by_mask(wanted: SampleRequest, columns: Columns) -> RowPlan:
         return plan
 
     def label(row: Row, where: str) -> npt.NDArray[Any]:
-        path = file_of(folder, row, column, where)
-        values = np.asarray(decode_image(read_sample(path, f"`{path}`"), None, f"`{path}`"))
+        content, named = content_of(folder, row, column, where)
+        values = np.asarray(decode_image(content, None, named))
         if values.ndim != 2:
             raise DataError(
-                f"`{path}` has {values.shape[-1]} channels; a mask has one, with the number of a class in each pixel"
+                f"{named} has {values.shape[-1]} channels; a mask has one, with the number of a class in each pixel"
             )
         return values
 
@@ -206,8 +223,7 @@ def _by_speech(wanted: SampleRequest, columns: Columns) -> RowPlan:
     encoder = speech_encoder(wanted)
 
     def encode(row: Row, where: str) -> Sample:
-        path = file_of(folder, row, column, where)
-        return Sample(encoder.encode(read_sample(path, f"`{path}`"), f"`{path}`"))
+        return Sample(encoder.encode(*content_of(folder, row, column, where)))
 
     return RowPlan(encode, {"audio": column}, encoder.files, None, (column,))
 
@@ -273,8 +289,7 @@ def _by_prompts(wanted: SampleRequest, columns: Columns, classes: Callable[[], t
     def encode(row: Row, where: str) -> Sample:
         if not encoder.sees:
             return encoder.text(text_of(row, column, where), where)
-        path = file_of(folder, row, column, where)
-        return encoder.image(read_sample(path, f"`{path}`"), f"`{path}`")
+        return encoder.image(*content_of(folder, row, column, where))
 
     return RowPlan(encode, {role: column}, encoder.files, encoder.note, (column,) if encoder.sees else ())
 

@@ -38,6 +38,17 @@ DATA = "*"
 """The data file among what samples are made of: what it is called makes no difference."""
 
 
+class NamedClass(int):
+    """The number of a class in data that also names it."""
+
+    name: str
+
+    def __new__(cls, number: int, name: str) -> NamedClass:
+        made = super().__new__(cls, number)
+        made.name = name
+        return made
+
+
 @dataclass(frozen=True)
 class Sample:
     """Inputs of one run with batch dimension 1, and what the answer should be."""

@@ -15,9 +15,10 @@ from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.limits import check_sample
 from winml.modelkit.data import processor
 from winml.modelkit.data.arrays import as_input
-from winml.modelkit.data.row_plans import Columns, Row, RowPlan, array_of, by_input
+from winml.modelkit.data.row_plans import Columns, RowPlan, array_of, by_input
 from winml.modelkit.data.samples import DATA, Sample, SampleRequest, SampleSource
 from winml.modelkit.data.selection import choose
+from winml.modelkit.data.sources import Row
 from winml.modelkit.graph.inputs import Input
 from winml.modelkit.store import digest
 

@@ -1,35 +1,53 @@
-"""Rows of a CSV or JSONL file, or lines of text, read one at a time."""
+"""Rows of a CSV, JSONL or parquet file, or lines of text, read one at a time."""
 
 from __future__ import annotations
 
 import csv
+import gzip
 import os
-from collections.abc import Callable, Iterator, Sequence
+import zlib
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.json_text import parse_json
-from winml.modelkit.core.limits import HINT, text_bytes
+from winml.modelkit.core.limits import HINT, sample_bytes, text_bytes
 from winml.modelkit.data.forms import plan_rows
 from winml.modelkit.data.prompts import class_list
-from winml.modelkit.data.row_plans import Columns, Row, RowPlan, file_of, value_of
-from winml.modelkit.data.samples import DATA, Sample, SampleRequest, SampleSource
+from winml.modelkit.data.row_plans import Columns, RowPlan, file_of, value_of
+from winml.modelkit.data.samples import DATA, NamedClass, Sample, SampleRequest, SampleSource
 from winml.modelkit.data.selection import choose
+from winml.modelkit.data.sources import Row, Table, add_fields, name_fields
 from winml.modelkit.data.video import is_image
 from winml.modelkit.store import digest
+
+PACKED = ".gz"
+_UNPACKED_SAMPLES = 16
+"""A packed file may become as large as this many of the largest samples."""
+
+
+def ending_of(path: Path) -> str:
+    """The ending that says what a file is, with what it was packed by."""
+    ending = path.suffix.lower()
+    return f"{Path(path.stem).suffix.lower()}{ending}" if ending == PACKED else ending
 
 
 def _lines(path: Path, *, newline: str | None = None) -> Iterator[str]:
     """Lines of a text in UTF-8, none longer than a line may be."""
-    most = text_bytes()
-    with path.open(encoding="utf-8-sig", newline=newline) as stream:
-        number = 1
+    most, whole = text_bytes(), sample_bytes() * _UNPACKED_SAMPLES
+    packed = path.suffix.lower() == PACKED
+    with (gzip.open if packed else open)(path, "rt", encoding="utf-8-sig", newline=newline) as stream:
+        number, read = 1, 0
         while line := stream.readline(most + 1):
             if len(line) > most:
                 raise DataError(f"line {number} of `{path}` is longer than {most} characters", hint=HINT)
+            read += len(line)
+            if packed and read > whole:
+                raise DataError(f"`{path}` becomes larger than {whole} bytes when it is unpacked", hint=HINT)
             yield line
             number += 1
 
@@ -68,97 +86,151 @@ _READERS: dict[str, Callable[[Path], Iterator[Row]]] = {
     ".csv": lambda path: _csv_rows(path, ","),
     ".tsv": lambda path: _csv_rows(path, "\t"),
     ".jsonl": _json_rows,
+    ".jsonl.gz": _json_rows,
     ".txt": _text_rows,
 }
 
 
 def _rows(path: Path) -> Iterator[Row]:
     try:
-        yield from _READERS[path.suffix.lower()](path)
+        yield from _READERS[ending_of(path)](path)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(f"`{path}` is not a whole file of gzip: {error}") from error
     except UnicodeDecodeError as error:
         raise DataError(f"`{path}` is not UTF-8 text: {error}") from error
     except csv.Error as error:
         raise DataError(f"`{path}` cannot be read as a table: {error}") from error
 
 
-def _count(path: Path) -> tuple[int, list[str]]:
-    """How many rows there are, and the columns of the first."""
-    count, names = 0, list[str]()
-    for row in _rows(path):
-        names = list(row) if not count else names
-        count += 1
-    return count, names
+class TextTable:
+    """A file of text with a row in each line, which is read from its start every time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @cached_property
+    def _first(self) -> list[str]:
+        return name_fields(next(_rows(self._path), {}))
+
+    @property
+    def names(self) -> list[str]:
+        return self._first
+
+    @cached_property
+    def count(self) -> int:
+        return sum(1 for _ in _rows(self._path))
+
+    def rows(self, columns: Collection[str] | None, indices: Sequence[int] | None) -> Iterator[tuple[int, Row]]:
+        wanted = iter(range(self.count) if indices is None else indices)
+        number = next(wanted, None)
+        for index, row in enumerate(_rows(self._path)):
+            if number is None:
+                return
+            if index == number:
+                yield index, add_fields(row, columns or ())
+                number = next(wanted, None)
+
+    def holds_files(self, column: str) -> bool:
+        return False
+
+
+def open_table(path: Path) -> Table:
+    """The rows of a file; the package for parquet is needed by such a file alone."""
+    if ending_of(path) in _READERS:
+        return TextTable(path)
+    from winml.modelkit.data.parquet import ParquetTable
+
+    return ParquetTable(path)
 
 
 def list_columns(path: Path) -> tuple[str, ...]:
-    """The columns of the first row."""
-    return tuple(next(_rows(path), {}))
-
-
-def _pick_rows(path: Path, indices: Sequence[int]) -> Iterator[tuple[Row, str]]:
-    """The rows with these ascending numbers, and how to name them in errors."""
-    wanted = iter(indices)
-    number = next(wanted, None)
-    for index, row in enumerate(_rows(path)):
-        if index == number:
-            yield row, f"sample {index} of `{path}`"
-            number = next(wanted, None)
-            if number is None:
-                return
+    """The columns of the first row, and the fields in them."""
+    return tuple(open_table(path).names)
 
 
 def read(wanted: SampleRequest) -> SampleSource:
-    """Samples from rows: ready inputs, image files or texts, by the columns there are."""
+    """Samples from rows: ready inputs, images or texts, by the columns there are."""
     path, section = wanted.path, wanted.section
-    count, names = _count(path)
+    table = open_table(path)
+    count, names = table.count, table.names
     if not count:
         raise DataError(f"`{path}` has no samples")
     columns = Columns(wanted, names)
-    plan = plan_rows(wanted, columns, lambda: _classes(path, columns.need("label")))
+    plan = plan_rows(wanted, columns, lambda: _classes(table, path, columns.need("label")))
     label = None if plan.complete else columns.label()
-    indices = choose(count, section.limit, section.seed)
+    kept, blank = _with_text(table, path, plan) if wanted.form == "passage" else (range(count), None)
+    chosen = choose(len(kept), section.limit, section.seed)
+    indices = chosen if isinstance(kept, range) else [kept[place] for place in chosen]
+    fields = frozenset(columns.used)
 
     def samples() -> Iterator[Sample]:
-        for row, where in _pick_rows(path, indices):
+        for number, row in table.rows(fields, indices):
+            where = _where(number, path)
             made = plan.encode(row, where)
             if plan.complete:
                 yield replace(made, where=where)
                 continue
-            yield made.with_label(None if label is None else _label(plan, row, label, where), where)
+            yield made.with_label(None if label is None else _label(wanted, plan, row, label, where), where)
 
-    content = {DATA: digest.of_file(path), **plan.files, **_digest_files(path, plan, indices)}
+    content = {DATA: digest.of_file(path), **plan.files, **_digest_files(table, path, plan, indices)}
     used = plan.columns if label is None else {**plan.columns, "label": label}
-    return SampleSource(
-        len(indices), samples, content, used, (*_column_notes(used, section), *((plan.note,) if plan.note else ()))
-    )
+    notes = (*_column_notes(used, section), *(note for note in (plan.note, blank) if note))
+    return SampleSource(len(indices), samples, content, used, notes)
 
 
-def _label(plan: RowPlan, row: Row, column: str, where: str) -> Any:
-    return value_of(row, column, where) if plan.label is None else plan.label(row, where)
+def _where(number: int, path: Path) -> str:
+    """How a row is called in errors."""
+    return f"sample {number} of `{path}`"
 
 
-def _classes(path: Path, column: str) -> tuple[str, ...]:
+def _with_text(table: Table, path: Path, plan: RowPlan) -> tuple[Sequence[int], str | None]:
+    """The rows whose text is not blank, with a note where there are others: corpora have them between paragraphs."""
+    column = plan.columns["text"]
+    blank = {
+        number
+        for number, row in table.rows((column,), None)
+        if isinstance(row.get(column), str) and not row[column].strip()
+    }
+    if not blank:
+        return range(table.count), None
+    kept = [number for number in range(table.count) if number not in blank]
+    if not kept:
+        raise DataError(f"`{path}` has no text in column `{column}`")
+    return kept, f"{len(blank)} of {table.count} rows have no text and are left out"
+
+
+def _label(wanted: SampleRequest, plan: RowPlan, row: Row, column: str, where: str) -> Any:
+    value = value_of(row, column, where) if plan.label is None else plan.label(row, where)
+    # Prompts are made of the names of classes.
+    return value.name if wanted.form == "prompts" and isinstance(value, NamedClass) else value
+
+
+def _classes(table: Table, path: Path, column: str) -> tuple[str, ...]:
     """The classes that occur in the whole table, also where only some rows are used."""
-    labels = (value_of(row, column, f"sample {index} of `{path}`") for index, row in enumerate(_rows(path)))
+    labels = (value_of(row, column, _where(number, path)) for number, row in table.rows((column,), None))
     return class_list((name for label in labels for name in _names(label)), str(path))
 
 
 def _names(label: Any) -> list[Any]:
-    """The class of a sample, or those of its objects."""
+    """The class of a sample, or those of its objects, which may be an object of lists."""
+    found = [label]
     if isinstance(label, list) and all(isinstance(one, dict) for one in label):
-        return [one.get("category") for one in label]
-    return [label]
+        found = [one.get("category") for one in label]
+    elif isinstance(label, dict) and isinstance(label.get("category"), list):
+        found = label["category"]
+    return [one.name if isinstance(one, NamedClass) else one for one in found]
 
 
-def _digest_files(path: Path, plan: RowPlan, indices: Sequence[int]) -> dict[str, str]:
+def _digest_files(table: Table, path: Path, plan: RowPlan, indices: Sequence[int]) -> dict[str, str]:
     """Digests of the files that the chosen rows name."""
     found = {}
-    for row, where in _pick_rows(path, indices) if plan.named else ():
-        for column in plan.named:
+    named = tuple(column for column in plan.named if not table.holds_files(column))
+    for number, row in table.rows(named, indices) if named else ():
+        for column in named:
             # A video is a folder of its frames.
-            named = path.parent / str(row.get(column))
-            inside = sorted(filter(is_image, named.iterdir())) if named.is_dir() else []
-            for file in inside or [file_of(path.parent, row, column, where)]:
+            place = path.parent / str(row.get(column))
+            inside = sorted(filter(is_image, place.iterdir())) if place.is_dir() else []
+            for file in inside or [file_of(path.parent, row, column, _where(number, path))]:
                 found[Path(os.path.relpath(file, path.parent)).as_posix()] = digest.of_file(file)
     return found
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from winml.modelkit.core.errors import DataError
-from winml.modelkit.core.limits import read_sample
 from winml.modelkit.data import processor
 from winml.modelkit.data.arrays import as_input, without_axis
 from winml.modelkit.data.images import image_encoder
-from winml.modelkit.data.row_plans import Columns, Row, RowPlan, file_of, text_of, value_of, words_of
+from winml.modelkit.data.row_plans import Columns, RowPlan, content_of, text_of, value_of, words_of
 from winml.modelkit.data.samples import Sample, SampleRequest, Spans
+from winml.modelkit.data.sources import Row
 from winml.modelkit.data.text import FIELDS, SETTINGS, TextEncoder, text_encoder
 from winml.modelkit.graph.inputs import Input
 
@@ -168,8 +168,8 @@ def by_document(wanted: SampleRequest, columns: Columns) -> RowPlan:
 
     def encode(row: Row, where: str) -> Sample:
         words, asked = words_of(row, used["words"], where), text_of(row, used["query"], where).split()
-        content = None if image is None else read_sample(file_of(wanted.path.parent, row, image, where), where)
-        shown = None if pixels is None or content is None else pixels.image(content, where)
+        seen_page = None if image is None else content_of(wanted.path.parent, row, image, where)
+        shown = None if pixels is None or seen_page is None else pixels.image(*seen_page)
         places = _boxes(row, used["boxes"], len(words), where)
         context, spans = _join(words)
         runs, found = [], []
@@ -221,8 +221,7 @@ def by_asked(wanted: SampleRequest, columns: Columns) -> RowPlan:
     texts, pixels = text_encoder(replace(wanted, inputs=tokens)), image_encoder(replace(wanted, inputs=seen))
 
     def encode(row: Row, where: str) -> Sample:
-        path = file_of(wanted.path.parent, row, image, where)
-        shown = pixels.image(read_sample(path, f"`{path}`"), f"`{path}`")
+        shown = pixels.image(*content_of(wanted.path.parent, row, image, where))
         return replace(shown, inputs={**shown.inputs, **texts.encode([text_of(row, query, where)], where)})
 
     note = "; ".join(n for n in (texts.note, pixels.note) if n) or None

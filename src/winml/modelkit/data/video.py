@@ -15,8 +15,9 @@ from winml.modelkit.core.limits import check_sample, read_sample
 from winml.modelkit.data.arrays import as_input, read_array, without_axis
 from winml.modelkit.data.extras import extra
 from winml.modelkit.data.images import ImageEncoder, image_encoder
-from winml.modelkit.data.row_plans import Columns, Row, RowPlan, text_of
+from winml.modelkit.data.row_plans import Columns, RowPlan, text_of
 from winml.modelkit.data.samples import Sample, SampleRequest
+from winml.modelkit.data.sources import Row
 from winml.modelkit.graph.inputs import Input
 
 ENDINGS = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})

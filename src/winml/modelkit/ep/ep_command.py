@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
@@ -34,6 +35,7 @@ from winml.modelkit.worker.command import Finished, run_command
 
 INSTALL_TIMEOUT_S = 1800.0
 PROBE_TIMEOUT_S = 120.0
+READERS = ("tokenizers", "pillow")
 
 OnStep = Callable[[str], None]
 
@@ -104,6 +106,16 @@ def _add_tracer(folder: Path, package: Package, on_step: OnStep) -> str | None:
     return wanted
 
 
+def _add_readers(folder: Path, on_step: OnStep) -> None:
+    """Install what winml reads texts and images with here: a model in the environment is given them as well."""
+    for name in READERS:
+        try:
+            version = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue  # winml does not read such data here either
+        _pip(folder, f"{name}=={version}", on_step)
+
+
 def _fill(folder: Path, info: EPInfo, package: Package, version: str | None, on_step: OnStep) -> EnvironmentManifest:
     """Make the virtual environment and install the package; returns its manifest."""
     on_step("creating a virtual environment")
@@ -111,6 +123,7 @@ def _fill(folder: Path, info: EPInfo, package: Package, version: str | None, on_
     wanted = f"{package.distribution}=={version}" if version else package.distribution
     _pip(folder, wanted, on_step)
     tracer = _add_tracer(folder, package, on_step)
+    _add_readers(folder, on_step)
     on_step("testing it")
     args = {"ep": info.name, "distribution": package.distribution}
     with Worker(python=str(python_in(folder))) as worker:

@@ -234,6 +234,22 @@ def parse_precision(name: str) -> str:
     return folded
 
 
+def split_parts(text: str) -> tuple[str, dict[str, str]]:
+    """The precision of a model and those of some of its parts: `int4,encoder=fp16`; raises for what is neither."""
+    pieces = text.split(",")
+    alone = [piece for piece in pieces if "=" not in piece]
+    if len(alone) > 1:
+        raise RequestError(f"precision `{text}` names two for the same model: `{alone[0]}` and `{alone[1]}`")
+    found: dict[str, str] = {}
+    for piece in pieces:
+        part, given, name = piece.partition("=")
+        if given and part.strip() in found:
+            raise RequestError(f"precision `{text}` names part `{part.strip()}` twice")
+        if given:
+            found[part.strip()] = parse_precision(name)
+    return alone[0] if alone else AUTO, found
+
+
 def resolve(target: Target, name: str) -> str:
     """A concrete precision for `auto`, and any other name as it is spelled in the table."""
     found = parse_precision(name)

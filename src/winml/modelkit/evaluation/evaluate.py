@@ -322,7 +322,7 @@ class _Runs:
         request = self._request
         given = {**self._model.section.ep_options, **request.ep_options}
         args = self._arguments(self._model, resolved, given, task=request.task, strict_ep=request.strict_ep)
-        return self._run("candidate", request.model, args, resolved)
+        return self._run("candidate", request.model, args, resolved, self._model.build)
 
     def reference(self, resolved: Resolved, task: str) -> Side:
         """The reference on the target it was named with, else on the candidate's, else on the CPU, with a note."""
@@ -362,9 +362,9 @@ class _Runs:
             options = ", ".join(f"{k}={v}" for k, v in given.items())
             self.warnings.append(f"provider options are not used for the reference on {resolved.target}: {options}")
         args = self._arguments(model, resolved, given if same else {}, task=task, strict_ep=False)
-        return self._run("reference", name, args, resolved)
+        return self._run("reference", name, args, resolved, model.build)
 
-    def _run(self, role: Role, name: str, args: RunArguments, resolved: Resolved) -> Side:
+    def _run(self, role: Role, name: str, args: RunArguments, resolved: Resolved, build: str | None) -> Side:
         custom = self._request.custom
         saved = self._folder / role if self.compares or custom is not None else None
         number, runs = (2 if role == "reference" else 1), (2 if self.compares else 1)
@@ -380,7 +380,7 @@ class _Runs:
         if self._data.source != DEFAULT:
             # As the user wrote it; of default data the worker knows the file.
             report = replace(report, data=replace(report.data, source=self._data.source))
-        return Side(name, resolved.target, report, saved)
+        return Side(name, resolved.target, report, saved, build)
 
     def _report(self, worker: Worker, args: RunArguments, what: str) -> RunReport:
         """What the run gave; after Ctrl-C what it has so far, marked as stopped."""

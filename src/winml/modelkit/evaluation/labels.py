@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,18 @@ from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.data import processor
+from winml.modelkit.data.samples import NamedClass
 
 CONFIG = "config.json"
+
+
+_GENERIC = re.compile(r"LABEL_\d+")
+"""What transformers writes where nobody named the classes."""
+
+
+def _plain(name: str) -> str:
+    """A name as people compare it."""
+    return name.casefold().replace("_", " ").replace("-", " ")
 
 
 def _is_number(text: str) -> bool:
@@ -39,18 +50,32 @@ class ClassNames:
     def _number(self, label: Any, where: str) -> int:
         if isinstance(label, bool) or not isinstance(label, int | str):
             raise DataError(f"the label of {where} must be a class or its number but is {label!r:.80}")
+        if isinstance(label, NamedClass):
+            return self._named(label, where)
         if isinstance(label, int):
             return label
         if label in self.numbers:
             return self.numbers[label]
         if _is_number(label):
             return int(label)
+        raise self._unknown(label, where)
+
+    def _named(self, label: NamedClass, where: str) -> int:
+        """A class that the data names: the model's of that name. Numbers mean the same where the model has no names."""
+        if all(_GENERIC.fullmatch(name) for name in self.numbers):
+            return int(label)
+        found = {_plain(name): number for name, number in reversed(self.numbers.items())}.get(_plain(label.name))
+        if found is None:
+            raise self._unknown(label.name, where)
+        return found
+
+    def _unknown(self, label: str, where: str) -> DataError:
         hint = (
             did_you_mean(label, self.numbers)
             if self.numbers
             else f"names need `id2label` in the model's {CONFIG}; name its folder with `--processor DIR`"
         )
-        raise DataError(f"the model has no class `{label}`, the label of {where}", hint=hint)
+        return DataError(f"the model has no class `{label}`, the label of {where}", hint=hint)
 
 
 def class_names(folder: Path | None) -> ClassNames:

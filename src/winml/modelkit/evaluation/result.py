@@ -47,6 +47,8 @@ class Side:
     report: RunReport
     saved: Path | None
     """Its outputs, when there is something to compare them with."""
+    build: str | None = None
+    """The identity of its build."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +65,8 @@ class EvaluatedModel:
     environment: Environment
     generation: GenerationFacts | None = key(omit=True)
     """How it was run, of a model that generates text."""
+    build: str | None = key(omit=True)
+    """The identity of the build that it is, where it is one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,6 +167,7 @@ def _describe(side: Side) -> EvaluatedModel:
         fixed_dims=report.fixed_dims,
         environment=report.environment,
         generation=report.generation,
+        build=side.build,
     )
 
 

@@ -44,7 +44,8 @@ class TrialLine:
     model: Text | None = None
     model_type: Text | None = None
     changes: Mapping[str, Any] = field(default_factory=dict)
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, float] = field(default_factory=dict)
+    """Numbers of the graph, by the names that conditions use."""
     measurement: Mapping[str, Any] | None = None
     calibration: Text | None = None
     calibrations: Mapping[str, Any] = field(default_factory=dict)
@@ -207,7 +208,9 @@ def _evidence(trial: TrialLine, gain: float) -> Evidence:
     shows = f"{trial.hypothesis} saves {gain:.1f} % of the base's time"
     run = f"run {digest.of_json([trial.verdict, trial.measurement]).partition(':')[2][:12]}"
     if trial.measurement is None:
-        return WordsEvidence(kind="latency", run=run, shows=shows, model=trial.model, family=trial.model_type)
+        return WordsEvidence(
+            kind="latency", run=run, shows=shows, model=trial.model, family=trial.model_type, facts=trial.facts or None
+        )
     runtime = read(TrialMeasurement, trial.measurement, "measurement", strict=False).environment.runtime
     return SamplesEvidence(
         kind="latency",
@@ -215,6 +218,7 @@ def _evidence(trial: TrialLine, gain: float) -> Evidence:
         shows=shows,
         model=trial.model,
         family=trial.model_type,
+        facts=trial.facts or None,
         versions={} if runtime is None else {runtime.name: runtime.version},
         data=RawSamples(
             measurement=trial.measurement,

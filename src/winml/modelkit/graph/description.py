@@ -112,3 +112,24 @@ class ModelDescription:
     fingerprint: str | None
     fingerprint_reason: str | None
     """Why there is no fingerprint."""
+
+
+@dataclass(frozen=True)
+class RepeatedBlock:
+    """The block that a network repeats (`graph/blocks.py`), and how much of the network it is."""
+
+    marks: str
+    count: int
+    """How often it occurs in a row, over all places."""
+    share: float
+    """Of the marks of the network."""
+    kinds: str = ""
+    """Which of the marks C, D and U occur anywhere in the network."""
+
+
+@dataclass(frozen=True)
+class FoundBlock:
+    """The block of a graph."""
+
+    block: RepeatedBlock | None
+    """None where nothing repeats."""

@@ -6,12 +6,12 @@ confirmed finding would forbid is then blocked, and what a finding would favour 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from winml.modelkit.core.config import BuildConfig
 from winml.modelkit.core.dataclass import dataclass
-from winml.modelkit.core.finding import OP_FACTS, Action, After, Condition, ConfigFilter, Finding
+from winml.modelkit.core.finding import FACTS, OP_FACTS, Action, After, Condition, ConfigFilter, Finding
 from winml.modelkit.core.target import Target
 
 if TYPE_CHECKING:
@@ -57,6 +57,13 @@ def find_fact(facts: GraphFacts, name: str) -> float | None:
     return value
 
 
+def list_facts(facts: GraphFacts) -> dict[str, float]:
+    """Every number of the graph that is known, by the name conditions use; shares of operators follow from these."""
+    names = (*FACTS, *(f"ops.{op}" for op in facts.ops))
+    found = {name: find_fact(facts, name) for name in names}
+    return {name: value for name, value in found.items() if value is not None}
+
+
 def find_unmet(conditions: Iterable[Condition], facts: GraphFacts) -> tuple[list[Condition], list[Condition]]:
     """The conditions that do not hold, and those that cannot be decided."""
     known = [(condition, find_fact(facts, condition.fact)) for condition in conditions]
@@ -93,16 +100,20 @@ class _Fit:
     weaker: str | None
 
 
-def _fit(finding: Finding, facts: GraphFacts, family: str | None, versions: Mapping[str, str]) -> _Fit | None:
+def _fit(finding: Finding, facts: GraphFacts, families: Collection[str], versions: Mapping[str, str]) -> _Fit | None:
     """None when the finding is about other models."""
     failing, unknown = find_unmet(finding.scope.graph, facts)
     if failing:
         return None
     words = tuple(str(c) for c in unknown)
     if finding.scope.families:
-        if family is not None and family not in finding.scope.families:
+        about = set(finding.scope.families)
+        if families and about.isdisjoint(families):
             return None
-        words += ("the model type",) if family is None else ()
+        if not families:
+            words += ("the model type",)
+        elif not about.issuperset(families):
+            words += (f"which of {', '.join(sorted(families))} the model is",)
     return _Fit(words, _unseen(finding, versions))
 
 
@@ -111,18 +122,19 @@ def find_advice(
     facts: GraphFacts,
     target: Target,
     *,
-    family: str | None = None,
+    families: Collection[str] = (),
     versions: Mapping[str, str] | None = None,
 ) -> list[Advice]:
     """The advice of all findings that apply to this target and graph, in the order of the findings.
 
-    `family` is the model type where it is known (`dinov2`); `versions` are those of the packages here.
+    `families` are the model types that it may be (`dinov2`), none where that is unknown; `versions` are those of the
+    packages here.
     """
     advice = []
     for finding in findings:
         if finding.action is None or finding.status in _SILENT or not _binds(finding, target):
             continue
-        fit = _fit(finding, facts, family, versions or {})
+        fit = _fit(finding, facts, families, versions or {})
         found = None if fit is None else _advise(finding, finding.action, fit)
         if found is not None:
             advice.append(found)

@@ -48,6 +48,8 @@ class CompareRequest:
 
     models: tuple[str, ...]
     targets: tuple[str | None, ...] = (None,)
+    as_built: bool = False
+    """Builds for different targets, each on its own."""
     ep: str | None = None
     device: str | None = None
     threads: int | None = None
@@ -206,12 +208,20 @@ def _add_texts(specs: list[ArmSpec], asked: list[_Asked], request: CompareReques
 def _refuse_other_targets(request: CompareRequest, arms: list[_Asked]) -> None:
     """Builds for different targets are compared on one that the user names."""
     asked = request.targets != (None,) or request.ep is not None or request.device is not None
-    if asked or len({arm.target for arm in arms}) == 1:
+    if request.as_built and asked:
+        raise RequestError("`--as-built` takes the target of each build", hint="drop `--target`, or drop `--as-built`")
+    unbuilt = next((arm for arm in arms if arm.chosen.built_for is None), None)
+    if request.as_built and unbuilt is not None:
+        raise RequestError(
+            f"`{unbuilt.label}` is no build, so that it has no target of its own",
+            hint="build it, or name targets with `--target`",
+        )
+    if asked or request.as_built or len({arm.target for arm in arms}) == 1:
         return
     words = ", ".join(f"`{arm.label}` for {arm.chosen.built_for or arm.target}" for arm in arms)
     raise RequestError(
         f"the models are on different targets: {words}",
-        hint="name the one to compare them on with `--target EP/DEVICE`",
+        hint="name the one to compare them on with `--target EP/DEVICE`, or add `--as-built`",
     )
 
 
@@ -285,7 +295,7 @@ def _spec(request: CompareRequest, asked: _Asked) -> ArmSpec:
     threads = request.threads if request.threads is not None else section.threads
     given = options.with_threads(resolved.target, {**section.ep_options, **request.ep_options}, threads)
     section = replace(section, threads=threads, ep_options=options.check_options(resolved.target, given))
-    arm = Arm(artifact=str(argument.path), target=resolved.target, session=section)
+    arm = Arm(artifact=str(argument.path), target=resolved.target, session=section, build=argument.build)
     installed = resolved.installed
     label = str(resolved.target) if len(request.targets) > 1 else asked.label
     return ArmSpec(arm, label, installed.python, installed.package.distribution, request.inputs)

@@ -170,7 +170,7 @@ def _measure(
     on_event(PerfStarted(resolved.target, protocol))
     with watching(on_event, wanted=request.monitor) as watch:
         run = measure_sessions(
-            Arm(artifact=str(path), target=resolved.target, session=section),
+            Arm(artifact=str(path), target=resolved.target, session=section, build=model.build),
             protocol,
             inputs=inputs,
             strict_ep=request.strict_ep,

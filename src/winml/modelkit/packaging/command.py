@@ -129,12 +129,12 @@ def create(request: PackageRequest) -> PackageResult:
     builds = _read_builds(request.builds)
     files = tuple(evidence.read_evidence(one) for one in request.evidence)
     packed = {build.folder: contents.pack_model(build.model, _stem(build)) for build in builds}
-    judged = [_judge(build, files, _bytes_of(packed[build.folder]), request) for build in builds]
+    judged = [_judge(build, files, _bytes_of(packed[build.folder]), request, builds) for build in builds]
     _raise_for(judged, request)
     kept = _order([b for b, one in zip(builds, judged, strict=True) if one.packaged])
     gates = {one.build: one.gates for one in judged}
     warnings = [f"no file is evidence for a build: `{one.path}`" for one in files
-                if not any(evidence.find_about(b, [one]) for b in builds)]  # fmt: skip
+                if not any(evidence.names_build(b, one) for b in builds)]  # fmt: skip
     tree = _make_tree(kept, packed, gates, files, request, warnings)
     if signer is not None:
         _sign(tree, signer)
@@ -193,8 +193,14 @@ def _bytes_of(packed: contents.PackedModel) -> int:
     return len(packed.raw) + sum(file.stat().st_size for file in packed.beside.values())
 
 
-def _judge(build: BuildFolder, files: Sequence[EvidenceFile], size: int, request: PackageRequest) -> JudgedBuild:
-    known = evidence.gather(build, files, size)
+def _judge(
+    build: BuildFolder,
+    files: Sequence[EvidenceFile],
+    size: int,
+    request: PackageRequest,
+    builds: Sequence[BuildFolder],
+) -> JudgedBuild:
+    known = evidence.gather(build, files, size, builds)
     answers = judge_artifact(known, request.limits, request.accept_unknown)
     return JudgedBuild(
         build=str(build.folder),
@@ -305,6 +311,7 @@ def _artifact(
     info, environment = catalog.BY_NAME[build.target.ep], evidence.environment_of(build, files)
     systems = sorted({system for package in info.packages for system in package.systems})
     compiled = {k: v for k, v in build.compile_options.items() if k in info.device_choosing}
+    package, version = _find_compiler(build)
     return PackagedArtifact(
         target=build.target,
         precision=build.manifest.precision,
@@ -323,6 +330,8 @@ def _artifact(
             systems=tuple(systems),
             onnxruntime_at_least=LEAST_RUNTIME,
             onnxruntime_tested=None if environment is None else environment.runtime.version,
+            provider_package=package,
+            provider_at_least=version,
             provider_tested=None if environment is None else environment.ep.version,
             driver_tested=None,
             soc=", ".join(f"{k}={v}" for k, v in sorted(compiled.items())) or None,
@@ -332,6 +341,16 @@ def _artifact(
         accuracy=evidence.accuracy_facts(build, files),
         latency=evidence.latency_fact(build, files),
     )
+
+
+def _find_compiler(build: BuildFolder) -> tuple[str | None, str | None]:
+    """The package that compiled an artifact, and its version; nothing for one that is compiled where it runs."""
+    packages = {package.distribution for package in catalog.BY_NAME[build.target.ep].packages}
+    for stage in build.manifest.stages:
+        if stage.stage == "compile":
+            for name in sorted(packages & set(stage.libraries)):
+                return name, stage.libraries[name]
+    return None, None
 
 
 def _add_licenses(tree: _Tree, build: BuildFolder, given: Sequence[str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from winml.modelkit.building.manifest import BuildManifest, load_manifest
 from winml.modelkit.building.model_argument import model_argument
@@ -119,60 +119,117 @@ def read_evidence(argument: str) -> EvidenceFile:
     return EvidenceFile(path=path, target=target, digest=digest.of_file(path), value=value)
 
 
-def _is_of(build: BuildFolder, named: str | None, path: str, target: str) -> bool:
-    """Whether a result is about a build: the user says so, or it names the folder or its model, on the same target."""
+def _find_relation(build: BuildFolder, one: EvidenceFile, path: str, target: str, identity: str | None) -> Relation:
+    """Whether a model of a result is a build: by the identity that results of builds have, else by the user's word."""
+    here = Path(path).resolve() in (build.folder.resolve(), build.model.resolve())
     if target != str(build.target):
-        return False
-    if named is not None:
-        return named == target
-    found, folder = Path(path).resolve(), build.folder.resolve()
-    return found in (folder, folder / MODEL) or (found.exists() and found.resolve() == build.model.resolve())
+        return "other"
+    if identity is not None:
+        if identity == build.manifest.identity:
+            return "same"
+        return f"`{one.path.name}` is of another build than the one that is in the folder now" if here else "other"
+    if one.target is not None:
+        return "same" if one.target == target else "other"
+    return f"`{one.path.name}` does not say which build it is of: give the folder with `-m`" if here else "other"
+
+
+Relation = Literal["same", "other"] | str
+"""Or why a result that names the folder of a build is not about the build."""
+
+
+def _relate(build: BuildFolder, one: EvidenceFile) -> Relation:
+    """What a file is to a build; that of a comparison is the best of its candidates."""
+    value = one.value
+    if isinstance(value, CompareResult):
+        arms = [c.arm for c in value.candidates]
+        found = [_find_relation(build, one, arm.artifact, str(arm.target), arm.build) for arm in arms]
+        return "same" if "same" in found else next((f for f in found if f != "other"), "other")
+    identity = value.build if isinstance(value, EvalResult) else value.measurement.arms[0].build
+    return _find_relation(build, one, value.model, str(value.target), identity)
 
 
 def find_about(build: BuildFolder, files: Sequence[EvidenceFile]) -> tuple[EvidenceFile, ...]:
     """The files that are about a build."""
-    return tuple(one for one in files if _concerns(build, one))
+    return tuple(one for one in files if _relate(build, one) == "same")
 
 
-def _concerns(build: BuildFolder, one: EvidenceFile) -> bool:
-    value = one.value
-    if isinstance(value, CompareResult):
-        return any(_is_of(build, one.target, c.arm.artifact, str(c.arm.target)) for c in value.candidates)
-    return _is_of(build, one.target, value.model, str(value.target))
+def names_build(build: BuildFolder, one: EvidenceFile) -> bool:
+    """Whether a file is about a build, or would be if it said which one it is of."""
+    return _relate(build, one) != "other"
 
 
-def gather(build: BuildFolder, files: Sequence[EvidenceFile], size: int) -> ArtifactEvidence:
-    """What the gates judge."""
+def gather(
+    build: BuildFolder, files: Sequence[EvidenceFile], size: int, packaged: Sequence[BuildFolder] = ()
+) -> ArtifactEvidence:
+    """What the gates judge; `packaged` are all builds of the package, one of them for the CPU."""
     about = find_about(build, files)
+    compared = [_compare(build, one, packaged) for one in about if isinstance(one.value, CompareResult)]
+    reasons = [found for one in files if (found := _relate(build, one)) not in ("same", "other")]
     return ArtifactEvidence(
         target=str(build.target),
         simulated=build.target.simulated,
         changed_file=build.changed_file,
         proof=build.manifest.proof,
-        metrics=tuple(m for one in about if isinstance(one.value, EvalResult) for m in _metrics(one.value)),
-        against_cpu=tuple(v for one in about if isinstance(one.value, CompareResult) for v in _verdicts(build, one)),
+        metrics=tuple(m for one in about if isinstance(one.value, EvalResult) for m in _metrics(build, one)),
+        against_cpu=tuple(verdict for verdicts, _ in compared for verdict in verdicts),
+        unusable=(*reasons, *(why for _, whys in compared for why in whys)),
         measured_on_device=any(_is_device_latency(one) for one in about),
         bytes=size,
     )
+
+
+def _compare(
+    build: BuildFolder, one: EvidenceFile, packaged: Sequence[BuildFolder]
+) -> tuple[list[Verdict], tuple[str, ...]]:
+    """The verdicts of a comparison with the CPU, or why it has none that counts."""
+    value = one.value
+    assert isinstance(value, CompareResult)
+    base = value.base.arm
+    if str(base.target) != "cpu":
+        return [], (f"the base of `{one.path.name}` is on {base.target}, not on the CPU",)
+    builds = [other.manifest.identity for other in packaged if str(other.target) == "cpu"]
+    if not (base.build in builds if base.build is not None else _is_source(build, base.artifact)):
+        why = f"the base of `{one.path.name}` is neither the source nor the artifact for the CPU of this package"
+        return [], (why,)
+    return [
+        (c.confirmation or c).verdict
+        for c in value.candidates
+        if not c.arm.target.simulated
+        and _find_relation(build, one, c.arm.artifact, str(c.arm.target), c.arm.build) == "same"
+    ], ()
+
+
+def _is_source(build: BuildFolder, name: str) -> bool:
+    """Whether a model is the one that a build was made from: the same path, or a file of the same content."""
+    source, path = build.manifest.source, Path(name)
+    if name == source.path or (path.exists() and path.resolve() == Path(source.path).resolve()):
+        return True
+    return path.is_file() and digest.of_file(path) == source.artifact.digest
+
+
+def _why_unusable_drop(build: BuildFolder, one: EvidenceFile) -> str | None:
+    """Why a drop does not say how much worse than its source on the CPU a build is."""
+    assert isinstance(one.value, EvalResult)
+    reference = one.value.reference
+    if reference is None:
+        return None
+    if reference.target != "cpu":
+        return (
+            f"its reference ran on {reference.target} as well, whose own loss is not seen: add `--reference-target cpu`"
+        )
+    imported = one.target is not None and not Path(reference.model).exists()
+    if imported or (reference.build is None and _is_source(build, reference.model)):
+        return None
+    return f"its reference `{reference.model}` is not the model that it was built from"
 
 
 def _is_device_latency(one: EvidenceFile) -> bool:
     return isinstance(one.value, PerfResult) and one.target is not None and not one.value.target.simulated
 
 
-def _verdicts(build: BuildFolder, one: EvidenceFile) -> list[Verdict]:
-    value = one.value
-    assert isinstance(value, CompareResult)
-    if str(value.base.arm.target) != "cpu":
-        return []
-    return [
-        (c.confirmation or c).verdict
-        for c in value.candidates
-        if not c.arm.target.simulated and _is_of(build, one.target, c.arm.artifact, str(c.arm.target))
-    ]
-
-
-def _metrics(result: EvalResult) -> list[MetricEvidence]:
+def _metrics(build: BuildFolder, one: EvidenceFile) -> list[MetricEvidence]:
+    result = one.value
+    assert isinstance(result, EvalResult)
     by_answer: dict[str, list[tuple[str, str]]] = {"exceeded": [], "inconclusive": []}
     for check in result.checks:
         by_answer.setdefault(check.answer, []).append((check.metric, sentence(check, result)))
@@ -190,6 +247,8 @@ def _metrics(result: EvalResult) -> list[MetricEvidence]:
                 else (estimate.interval.low, estimate.interval.high),
                 drop=None if drop is None else drop.value,
                 drop_interval=interval,
+                unusable_drop=_why_unusable_drop(build, one),
+                has_drop_check=any(check.check in ("max-drop", "min-agreement") for check in result.checks),
                 failed_checks=checks["exceeded"],
                 unknown_checks=checks["inconclusive"],
                 held_checks=tuple(t for answer, texts in checks.items() if answer not in _UNHELD for t in texts),
@@ -209,6 +268,7 @@ def accuracy_facts(build: BuildFolder, files: Sequence[EvidenceFile]) -> tuple[A
         if isinstance(value, EvalResult):
             for name, estimate in value.metrics.items():
                 drop, interval = (value.drop or {}).get(name), estimate.interval
+                drop = None if _why_unusable_drop(build, one) is not None else drop
                 found.append(
                     AccuracyFact(
                         metric=name,

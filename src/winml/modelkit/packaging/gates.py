@@ -44,10 +44,14 @@ class MetricEvidence:
     interval: tuple[float, float] | None
     drop: float | None
     drop_interval: tuple[float, float] | None
+    unusable_drop: str | None = None
+    """Why its drop does not say how much worse than the source on the CPU it is."""
     failed_checks: tuple[str, ...] = ()
     unknown_checks: tuple[str, ...] = ()
     held_checks: tuple[str, ...] = ()
     """Limits of the evaluation itself, as sentences, by what became of them."""
+    has_drop_check: bool = False
+    """Whether a limit of the evaluation itself is for the drop."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +65,9 @@ class ArtifactEvidence:
     proof: Proof | None
     metrics: tuple[MetricEvidence, ...] = ()
     against_cpu: tuple[Verdict, ...] = ()
-    """Verdicts of comparisons with the artifact for the CPU as the base, on a real device."""
+    """Verdicts of comparisons on a real device, with the source or the packaged artifact on the CPU as the base."""
+    unusable: tuple[str, ...] = ()
+    """Results that name the build and do not count, each with the reason."""
     measured_on_device: bool = False
     """Whether a latency of the real device was imported."""
     bytes: int = 0
@@ -139,7 +145,7 @@ def judge_agrees(evidence: ArtifactEvidence) -> GateAnswer:
 def judge_accuracy(evidence: ArtifactEvidence, limits: Limits) -> GateAnswer:
     found = [m for m in evidence.metrics if limits.metric in (None, m.metric)]
     if not found:
-        return _answer("accuracy", "not known", "no evaluation of it was given")
+        return _answer("accuracy", "not known", _add_unusable("no evaluation of it was given", evidence))
     if (
         limits.max_drop is None
         and limits.min_metric is None
@@ -155,6 +161,10 @@ def judge_accuracy(evidence: ArtifactEvidence, limits: Limits) -> GateAnswer:
     return _answer("accuracy", worst, "; ".join(reasons))
 
 
+def _add_unusable(why: str, evidence: ArtifactEvidence) -> str:
+    return "; ".join((why, *evidence.unusable))
+
+
 def _judge_metric(metric: MetricEvidence, limits: Limits) -> tuple[Answer, str]:
     name, value, drop = metric.metric, metric.value, metric.drop
     if metric.failed_checks:
@@ -166,7 +176,9 @@ def _judge_metric(metric: MetricEvidence, limits: Limits) -> tuple[Answer, str]:
     if limits.min_metric is not None:
         answer = _beside(metric.interval, limits.min_metric, above=True)
         answers.append((answer, f"{said}{_spread(metric.interval)}, the least is {limits.min_metric:g}"))
-    if limits.max_drop is not None and drop is None:
+    if metric.unusable_drop is not None and (limits.max_drop is not None or metric.has_drop_check):
+        answers.append(("not known", f"{said}; {metric.unusable_drop}"))
+    elif limits.max_drop is not None and drop is None:
         answers.append(("not known", f"{said}; it was not compared with a reference"))
     elif limits.max_drop is not None:
         answer = _beside(metric.drop_interval, limits.max_drop, above=False)
@@ -198,7 +210,7 @@ def judge_latency(evidence: ArtifactEvidence) -> GateAnswer:
         return _answer("latency", "passed", "it is the artifact for the CPU")
     if not evidence.against_cpu:
         why = "the times of a simulator mean nothing" if evidence.simulated else "it was not compared with the CPU"
-        return _answer("latency", "not known", why)
+        return _answer("latency", "not known", _add_unusable(why, evidence))
     answers = [_judge_verdict(verdict) for verdict in evidence.against_cpu]
     worst = max((answer for answer, _ in answers), key=("passed", "not known", "failed").index)
     return _answer("latency", worst, next(reason for answer, reason in answers if answer == worst))
@@ -210,6 +222,8 @@ def _judge_verdict(verdict: Verdict) -> tuple[Answer, str]:
         gain = "" if verdict.gain_pct is None else f", {verdict.gain_pct:+.1f} %"
         return "passed", f"{verdict.verdict} against the CPU{gain}"
     interval = verdict.interval_pct
+    if interval is None and verdict.verdict == "DISCARD":
+        return "failed", f"DISCARD against the CPU: {verdict.reason}"
     if interval is None or verdict.verdict == "FAILED":
         return "not known", f"{verdict.verdict} against the CPU: {verdict.reason}"
     words = f"{verdict.verdict} against the CPU, gain {interval[0]:+.1f} … {interval[1]:+.1f} %"

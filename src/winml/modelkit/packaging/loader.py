@@ -17,12 +17,16 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import lzma
 import os
 import platform
 import re
+import shutil
 import stat
+import struct
 import sys
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field  # noqa: TID251 - this module stands alone
 from importlib.util import find_spec
@@ -33,7 +37,9 @@ SCHEMA = "winml/package-manifest/1"
 MANIFEST = "package.json"
 SIGNATURE = "package.json.minisig"
 MOST_MANIFEST_BYTES = 4 * 2**20
+MOST_SIGNATURE_BYTES = 4096
 MOST_FILES = 10_000
+MOST_ARTIFACTS = 100
 _CHUNK = 1 << 20
 _LEVELS = {
     "disable": "ORT_DISABLE_ALL",
@@ -43,6 +49,7 @@ _LEVELS = {
 }
 _RECORD = "session.record_ep_graph_assignment_info"
 _WINDOWS_NAMES = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
+_VERSION = r"[0-9]{1,9}(\.[0-9A-Za-z+-]{1,20}){0,5}"
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}")
 
 EPS: dict[str, dict[str, Any]] = {
@@ -223,7 +230,13 @@ CONFIG_ENTRIES = frozenset(
 
 
 class PackageError(Exception):
-    """A package that is refused: damaged, changed, of a newer kind, or with nothing for this machine."""
+    """A package that is refused: damaged, changed, of a newer kind, or with nothing for this machine.
+
+    Names of others are in the message: what would change a terminal is written as its number.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__("".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in message))
 
 
 # Signatures: Ed25519 (RFC 8032) in the format of minisign, with the standard library. Only public values are worked
@@ -339,6 +352,18 @@ def verify_signature(message: bytes, signature: str, public_key: str) -> str:
 
 # Files of a package: a folder or a zip archive.
 
+_UNREADABLE = (
+    OSError,
+    zipfile.BadZipFile,
+    ValueError,
+    RuntimeError,
+    EOFError,
+    struct.error,
+    zlib.error,
+    lzma.LZMAError,
+)
+"""What `zipfile` raises for damaged, encrypted and strangely packed archives."""
+
 
 class FolderFiles:
     """The files of a package in a folder; links are refused."""
@@ -370,8 +395,11 @@ class ZipFiles:
     def __init__(self, path: Path) -> None:
         try:
             self._archive = zipfile.ZipFile(path)
-        except (zipfile.BadZipFile, OSError) as error:
+        except _UNREADABLE as error:
             raise PackageError(f"`{path}` is not a package: {error}") from error
+        if len(self._archive.infolist()) > 2 * MOST_FILES:
+            self.close()
+            raise PackageError(f"`{path}` holds more than {2 * MOST_FILES} names")
 
     def names(self) -> Iterator[str]:
         names = [info.filename for info in self._archive.infolist() if not info.is_dir()]
@@ -420,7 +448,7 @@ def _read_small(files: Files, name: str, most: int) -> bytes:
             raw = stream.read(most + 1)
     except FileNotFoundError as error:
         raise PackageError(f"`{name}` is missing") from error
-    except (OSError, zipfile.BadZipFile, ValueError) as error:
+    except _UNREADABLE as error:
         raise PackageError(f"`{name}` cannot be read: {error}") from error
     if len(raw) > most:
         raise PackageError(f"`{name}` is larger than {most} bytes")
@@ -449,7 +477,7 @@ def parse_manifest(raw: bytes) -> dict[str, Any]:
         raise PackageError(f"`{MANIFEST}` cannot be used: {why}")
     try:
         _check_manifest(value)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise PackageError(f"`{MANIFEST}` is not whole: {error!r:.200}") from error
     return cast("dict[str, Any]", value)
 
@@ -465,8 +493,10 @@ def _check_manifest(value: Mapping[str, Any]) -> None:
             raise PackageError(f"`{name}` has no digest or no size")
     if len({name.casefold() for name in files}) != len(files):
         raise PackageError("two names of files differ only in case")
-    if not value["artifacts"]:
-        raise PackageError("it holds no artifact")
+    if not 0 < len(value["artifacts"]) <= MOST_ARTIFACTS:
+        raise PackageError(
+            "it holds no artifact" if not value["artifacts"] else f"more than {MOST_ARTIFACTS} artifacts"
+        )
     for artifact in value["artifacts"]:
         _check_artifact(artifact, files)
 
@@ -482,6 +512,7 @@ def _check_artifact(artifact: Mapping[str, Any], files: Mapping[str, Any]) -> No
             raise PackageError(f"the artifact for {target} names `{name!s:.100}`, which is not listed")
     if artifact["model"] not in artifact["files"]:
         raise PackageError(f"the artifact for {target} does not list its model")
+    _check_conditions(target, artifact["conditions"])
     session = artifact["session"]
     for name, text in session["ep_options"].items():
         pattern = EPS[ep].get("options", {}).get(name)
@@ -497,6 +528,18 @@ def _check_artifact(artifact: Mapping[str, Any], files: Mapping[str, Any]) -> No
         raise PackageError(f"the artifact for {target} has settings of a session that are none")
 
 
+def _check_conditions(target: str, conditions: Mapping[str, Any]) -> None:
+    """Raise for conditions that this loader would take for none."""
+    systems, memory = conditions["systems"], conditions["memory_bytes"]
+    versions = [conditions["onnxruntime_at_least"], conditions.get("provider_at_least")]
+    if (
+        any(not (text is None or re.fullmatch(_VERSION, text)) for text in versions)
+        or not (memory is None or (type(memory) is int and 0 <= memory < 2**63))
+        or not (systems is None or all(isinstance(one, str) for one in systems))
+    ):
+        raise PackageError(f"the artifact for {target} has conditions that cannot be read")
+
+
 def verify_package(files: Files, public_key: str | None = None) -> tuple[dict[str, Any], str | None]:
     """The manifest of a package whose every file is as listed, and the comment of its signature.
 
@@ -510,7 +553,7 @@ def verify_package(files: Files, public_key: str | None = None) -> tuple[dict[st
         read_public_key(public_key)  # the key is at fault, whatever the package is
         if SIGNATURE not in there:
             raise SignatureProblem("the package is not signed, and a public key was given")
-        text = _read_small(files, SIGNATURE, 4096).decode("utf-8", "replace")
+        text = _read_small(files, SIGNATURE, MOST_SIGNATURE_BYTES).decode("utf-8", "replace")
         comment = verify_signature(raw, text, public_key)
     manifest = parse_manifest(raw)
     listed = manifest["files"]
@@ -525,7 +568,8 @@ def verify_package(files: Files, public_key: str | None = None) -> tuple[dict[st
     return manifest, comment
 
 
-def _verify_file(files: Files, name: str, entry: Mapping[str, Any]) -> None:
+def _verify_file(files: Files, name: str, entry: Mapping[str, Any], copy: BinaryIO | None = None) -> None:
+    """Raise unless a file is the one that is listed; `copy` gets what was read."""
     hasher, count = hashlib.sha256(), 0
     try:
         with files.open(name) as stream:
@@ -534,7 +578,9 @@ def _verify_file(files: Files, name: str, entry: Mapping[str, Any]) -> None:
                 count += len(chunk)
                 if count > entry["bytes"]:
                     break
-    except (OSError, zipfile.BadZipFile, ValueError) as error:
+                if copy is not None:
+                    copy.write(chunk)
+    except _UNREADABLE as error:
         raise PackageError(f"`{name}` cannot be read: {error}") from error
     if count != entry["bytes"] or f"sha256:{hasher.hexdigest()}" != entry["digest"]:
         raise PackageError(f"`{name}` was changed: it is not the file that `{MANIFEST}` lists")
@@ -751,6 +797,9 @@ def _unmet(conditions: Mapping[str, Any]) -> str | None:
     least = conditions.get("onnxruntime_at_least")
     if isinstance(least, str) and _version(onnxruntime.__version__) < _version(least):
         return f"it needs onnxruntime {least}, this is {onnxruntime.__version__}"
+    package, oldest = conditions.get("provider_package"), conditions.get("provider_at_least")
+    if isinstance(oldest, str) and (found := _installed_version(package)) and _version(found) < _version(oldest):
+        return f"it was compiled by {package} {oldest}, this is {found}"
     needed, memory = conditions.get("memory_bytes"), physical_memory()
     if isinstance(needed, int) and memory is not None and memory < needed:
         return f"it needs {needed / 2**20:.0f} MiB of memory, this machine has {memory / 2**20:.0f}"
@@ -758,6 +807,16 @@ def _unmet(conditions: Mapping[str, Any]) -> str | None:
     if isinstance(systems, list) and systems and platform.system() not in systems:
         return f"it is for {', '.join(map(str, systems))}, this is {platform.system()}"
     return None
+
+
+def _installed_version(package: object) -> str | None:
+    """The version of an installed package; None where there is none, as in an application with its own libraries."""
+    from importlib import metadata
+
+    try:
+        return metadata.version(package) if isinstance(package, str) and _PLAIN.fullmatch(package) else None
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _version(text: str) -> tuple[int, ...]:
@@ -801,7 +860,8 @@ def _session_options(
     chosen = {**row.get("device_options", {}).get(device, {}), **settings["ep_options"]}
     if simulated:
         chosen = {**row["simulator_options"], **chosen}
-    if full_name in ort.get_available_providers():
+    # A plugin is among the available providers once it is registered, and is not opened by its name then.
+    if full_name in ort.get_available_providers() and not (row.get("libraries") and _registered(ort, full_name)):
         return options, [(full_name, chosen), "CPUExecutionProvider"]
     devices = _devices(ort, row, libraries)
     # A simulator presents itself as the CPU it runs on.
@@ -813,14 +873,19 @@ def _session_options(
     return options, None
 
 
+def _registered(ort: Any, name: str) -> list[Any]:
+    """The devices of a plugin that is registered in this process."""
+    ask = getattr(ort, "get_ep_devices", None)
+    return [] if ask is None else [d for d in ask() if d.ep_name == name]
+
+
 def _devices(ort: Any, row: Mapping[str, Any], libraries: dict[str, str]) -> list[Any]:
     """The devices of a plugin provider, which is registered on the way when nobody has."""
     name = row["full_name"]
     ask = getattr(ort, "get_ep_devices", None)
     if ask is None:
         raise PackageError(f"this onnxruntime ({ort.__version__}) has no plugins, and does not contain {name}")
-    devices = [d for d in ask() if d.ep_name == name]
-    if devices:
+    if devices := _registered(ort, name):
         return devices
     library = libraries.get(name) or _installed_library(row)
     if library is None:
@@ -870,19 +935,30 @@ def _check_placed(session: Any, full_name: str) -> str | None:
 
 
 def unpack_package(path: str | os.PathLike[str], into: str | os.PathLike[str], public_key: str | None = None) -> None:
-    """Unpack an archive into a new folder, after everything in it was verified."""
+    """Unpack an archive into a new folder, after everything in it was verified; the folder is whole or absent."""
     place = Path(into)
     if place.exists():
         raise PackageError(f"`{place}` exists")
+    beside = place.parent / f".{place.name}-{os.getpid()}"
     files = open_files(path)
     try:
         manifest, _ = verify_package(files, public_key)
-        there = set(files.names())
-        for name in (*manifest["files"], *({MANIFEST, SIGNATURE} & there)):
-            target = place / name
+        needed = sum(entry["bytes"] for entry in manifest["files"].values())
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if needed > (free := shutil.disk_usage(place.parent).free):
+            raise PackageError(f"its files take {needed} bytes, and {free} are free at `{place.parent}`")
+        beside.mkdir()
+        for name, most in {MANIFEST: MOST_MANIFEST_BYTES, SIGNATURE: MOST_SIGNATURE_BYTES}.items():
+            if name == MANIFEST or name in set(files.names()):
+                (beside / name).write_bytes(_read_small(files, name, most))
+        for name, entry in manifest["files"].items():
+            target = beside / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            with files.open(name) as source, target.open("xb") as stream:
-                while chunk := source.read(_CHUNK):
-                    stream.write(chunk)
+            with target.open("xb") as stream:
+                _verify_file(files, name, entry, stream)
+        # Both were read twice: another manifest or signature would have come in between.
+        verify_package(FolderFiles(beside), public_key)
+        beside.rename(place)
     finally:
         files.close()
+        shutil.rmtree(beside, ignore_errors=True)

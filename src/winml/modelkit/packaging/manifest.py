@@ -60,6 +60,10 @@ class Conditions:
     """Systems it runs on; null for all."""
     onnxruntime_at_least: str
     onnxruntime_tested: str | None
+    provider_package: str | None = key(omit=True)
+    """The Python package whose version `provider_at_least` is."""
+    provider_at_least: str | None = key(omit=True)
+    """The version that compiled the artifact: an older one need not read what it wrote."""
     provider_tested: str | None
     driver_tested: str | None
     soc: str | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from winml.modelkit.ep import catalog
 from winml.modelkit.packaging.manifest import PackagedArtifact, Port
@@ -16,6 +16,9 @@ _CSHARP = {
     "float32": "float", "float64": "double", "int64": "long", "int32": "int", "int16": "short", "int8": "sbyte",
     "uint8": "byte", "bool": "bool",
 }  # fmt: skip
+_LEVELS = {"disable": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED",
+           "all": "ORT_ENABLE_ALL"}  # fmt: skip
+_NEXT = ",\n" + " " * 12
 _DEFAULT_BELOW = 2
 """Whole numbers of a trial where their range is not known: zero and one are classes, masks and tokens."""
 
@@ -80,7 +83,9 @@ def cpp_program(
 
 struct Artifact {{
   std::string target, provider, device, model;
-  std::unordered_map<std::string, std::string> options;
+  std::unordered_map<std::string, std::string> options, entries;
+  GraphOptimizationLevel level;
+  int threads;  // 0: the runtime's own number
 }};
 
 // In the order in which they are tried.
@@ -99,6 +104,9 @@ static std::string kind_of(const Ort::ConstEpDevice& device) {{
 static std::unique_ptr<Ort::Session> open_artifact(Ort::Env& env, const Artifact& artifact,
                                                    const std::filesystem::path& package) {{
   Ort::SessionOptions options;
+  options.SetGraphOptimizationLevel(artifact.level);
+  if (artifact.threads) options.SetIntraOpNumThreads(artifact.threads);
+  for (const auto& entry : artifact.entries) options.AddConfigEntry(entry.first.c_str(), entry.second.c_str());
   if (artifact.provider != "CPUExecutionProvider") {{
     std::vector<Ort::ConstEpDevice> chosen;
     for (const auto& device : env.GetEpDevices())
@@ -169,9 +177,13 @@ int main(int argc, char** argv) try {{
 def _cpp_artifact(one: PackagedArtifact) -> str:
     info = catalog.BY_NAME[one.target.ep]
     options = {**info.device_options.get(one.target.device, {}), **one.session.ep_options}
-    pairs = ", ".join(f"{{{_text(key)}, {_text(value)}}}" for key, value in options.items())
+    maps = ", ".join(
+        "{" + ", ".join(f"{{{_text(key)}, {_text(value)}}}" for key, value in pairs.items()) + "}"
+        for pairs in (options, one.session.config_entries)
+    )
     words = ", ".join(map(_text, (str(one.target), info.full_name, one.target.device, one.model)))
-    return f"    {{{words}, {{{pairs}}}}},"
+    level = _LEVELS[one.session.optimization_level]
+    return f"    {{{words}, {maps},\n     {level}, {one.session.threads or 0}}},"
 
 
 def _cpp_input(port: Port) -> str:
@@ -220,7 +232,9 @@ using Microsoft.ML.OnnxRuntime;
 sealed class Artifact
 {{
     public string Target, Provider, Device, Model;
-    public Dictionary<string, string> Options;
+    public Dictionary<string, string> Options, Entries;
+    public GraphOptimizationLevel Level;
+    public int Threads; // 0: the runtime's own number
 }}
 
 static class Program
@@ -233,7 +247,9 @@ static class Program
 
     static InferenceSession Open(Artifact artifact, string package)
     {{
-        var options = new SessionOptions();
+        var options = new SessionOptions {{ GraphOptimizationLevel = artifact.Level }};
+        if (artifact.Threads != 0) options.IntraOpNumThreads = artifact.Threads;
+        foreach (var entry in artifact.Entries) options.AddSessionConfigEntry(entry.Key, entry.Value);
         if (artifact.Provider != "CPUExecutionProvider")
         {{
             var device = OrtEnv.Instance().GetEpDevices().FirstOrDefault(
@@ -247,13 +263,20 @@ static class Program
         return new InferenceSession(Path.Combine(package, model), options);
     }}
 
+    static string Show(object value)
+    {{
+        if (value is bool) return (bool)value ? "1" : "0";
+        var format = value is float || value is double ? "G9" : null;
+        return ((IFormattable)value).ToString(format, CultureInfo.InvariantCulture);
+    }}
+
     static void Print<T>(string name, OrtValue value) where T : unmanaged
     {{
         var shape = value.GetTensorTypeAndShape().Shape;
         var line = name + " [" + string.Join(",", shape) + "]";
         var data = value.GetTensorDataAsSpan<T>();
         for (int i = 0; i < data.Length && i < 16; ++i)
-            line += " " + Convert.ToString((object)data[i], CultureInfo.InvariantCulture);
+            line += " " + Show(data[i]);
         Console.WriteLine(line);
     }}
 
@@ -304,12 +327,19 @@ static class Program
 def _csharp_artifact(one: PackagedArtifact) -> str:
     info = catalog.BY_NAME[one.target.ep]
     options = {**info.device_options.get(one.target.device, {}), **one.session.ep_options}
-    pairs = ", ".join(f"{{ {_text(key)}, {_text(value)} }}" for key, value in options.items())
-    return (
-        f"        new Artifact {{ Target = {_text(str(one.target))}, Provider = {_text(info.full_name)}, "
-        f"Device = {_text(one.target.device)},\n            Model = {_text(one.model)}, "
-        f"Options = new Dictionary<string, string> {{ {pairs} }} }},"
-    )
+    named = {"Options": options, "Entries": one.session.config_entries}
+    lines = [
+        f"Target = {_text(str(one.target))}, Provider = {_text(info.full_name)}, Device = {_text(one.target.device)}",
+        f"Model = {_text(one.model)}",
+        *(f"{name} = new Dictionary<string, string> {{ {_csharp_pairs(pairs)} }}" for name, pairs in named.items()),
+        f"Level = GraphOptimizationLevel.{_LEVELS[one.session.optimization_level]}",
+        f"Threads = {one.session.threads or 0}",
+    ]
+    return f"        new Artifact {{ {_NEXT.join(lines)} }},"
+
+
+def _csharp_pairs(pairs: Mapping[str, str]) -> str:
+    return ", ".join(f"{{ {_text(key)}, {_text(value)} }}" for key, value in pairs.items())
 
 
 def _csharp_input(port: Port) -> str:

@@ -36,7 +36,7 @@ _FRONT = {
     "tokens-per-second": "speed, {} and size",
     "memory": "memory, {} and size",
 }
-_SAID_BY_NUMBERS = frozenset({"baseline", "kept", "confirmed", "slower", "no gain"})
+_SAID_BY_NUMBERS = frozenset({"baseline", "kept", "confirmed", "no gain"})
 """States whose reason is in the other columns."""
 _SKIPPED = {
     "graph": ("does not apply to this graph", "do not apply to this graph"),
@@ -228,8 +228,27 @@ def autoconfig_text(result: SearchResult) -> str:
         f"* Pareto-optimal in {_FRONT[result.objective].format(name)}" if result.pareto else "",
         f"{trial_count(result)}; {result.ended}",
         skipped_text(result.insight, result.objective),
+        family_text(result),
     ]
     return "\n".join(line for line in lines if line)
+
+
+def family_text(result: SearchResult) -> str:
+    """What the model is, and the findings that changed the search; nothing where it is unknown."""
+    return f"family {describe_family(result)}" if result.family is not None and result.family.names else ""
+
+
+def describe_family(result: SearchResult) -> str:
+    """The families that a model may be of, why, and the findings that act for it."""
+    assert result.family is not None
+    acted = ", ".join(find_acting(result.insight))
+    named = " or ".join(result.family.names) or "not known"
+    return f"{named}: {result.family.reason}{f'; findings that act: {acted}' if acted else ''}"
+
+
+def find_acting(notes: Sequence[Note]) -> tuple[str, ...]:
+    """The findings that changed what is tried, or in which order."""
+    return tuple(dict.fromkeys(note.source for note in notes if note.source not in _SKIPPED))
 
 
 def _trial_table(rows: Sequence[tuple[str, ...]], quality: str) -> str:

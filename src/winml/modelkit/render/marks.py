@@ -27,7 +27,7 @@ _WORDS = {
     ),
     "unsure": (
         "INCONCLUSIVE", "MARGINAL_UNCONFIRMED", "no gain", "inconclusive",
-        "probably faster", "probably slower", "undecided", "not confirmed",
+        "behind", "probably faster", "probably slower", "undecided", "not confirmed",
         "unknown", "partial", "simulated", "not proven", "proven on cpu only (target not here)",
         "REQUEST_CHANGES", "CLI-BLOCKED", "HOST-BLOCKED", "contested", "observed",
     ),

@@ -269,4 +269,4 @@ def _deliver(
             hint="a stage is not deterministic on this machine; the measurements are in the journal",
         )
     delivered = replace(result.champion, folder=str(folder.champion), digest=built.artifact.digest)
-    return replace(result, champion=delivered, drafts=folder.draft_findings(result))
+    return replace(result, champion=delivered, drafts=folder.draft_findings(result, start.facts))

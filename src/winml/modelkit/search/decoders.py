@@ -122,7 +122,7 @@ def describe_texts(data: DataSection) -> DataSection:
     if not Path(data.source).is_file():
         raise RequestError(
             f"no file with texts: `{data.source}`",
-            hint=near_path(data.source) or "a .jsonl, .csv, .tsv or .txt",
+            hint=near_path(data.source) or "a .jsonl, .parquet, .csv, .tsv or .txt",
         )
     return replace(data, digest=digest.of_file(Path(data.source)))
 

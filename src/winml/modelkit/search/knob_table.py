@@ -12,7 +12,7 @@ from winml.modelkit.building.compile import knobs as compile_knobs
 from winml.modelkit.building.optimize import knobs as optimize_knobs
 from winml.modelkit.building.optimize import table as passes
 from winml.modelkit.building.optimize.result import Candidate
-from winml.modelkit.building.optimize.support import find_unsupported
+from winml.modelkit.building.optimize.support import find_unknown, find_unsupported
 from winml.modelkit.building.quantize import knobs as quantize_knobs
 from winml.modelkit.core.config import config_from_json
 from winml.modelkit.core.errors import RequestError
@@ -69,9 +69,10 @@ def knobs(targets: tuple[Target, ...]) -> tuple[Knob, ...]:
 def make_space(
     base: ConfigJSON, targets: tuple[Target, ...], file: str | None, sensitivity: SensitivityResult | None = None
 ) -> Space:
-    """The space of all knobs, or of those in a space file; a sensitivity adds levels of mixed precision."""
+    """The space of all knobs, or of those in a space file; a sensitivity adds levels of mixed precision to either."""
     found = knobs(targets)
-    return _restrict_by(file, Space(found if sensitivity is None else add_levels(found, sensitivity), base))
+    space = _restrict_by(file, Space(found, base))
+    return space if sensitivity is None else Space(add_levels(space.knobs, found, sensitivity), base)
 
 
 def make_decoder_space(base: ConfigJSON, target: Target, file: str | None, *, fused: bool) -> Space:
@@ -122,21 +123,30 @@ def _preset_notes(space: Space, preset: Preset, facts: GraphFacts) -> list[Note]
     return found
 
 
+def _quote(ops: Iterable[str]) -> str:
+    return ", ".join(f"`{op}`" for op in ops)
+
+
 def _pass_notes(space: Space, target: Target) -> list[Note]:
-    """Levels with a pass that is unavailable, or that produces operators the target does not support."""
+    """Levels with a pass that is unavailable, or that produces operators the target does not support.
+
+    What nobody has asked the target about is tried, with a note that says so.
+    """
     found = []
     for knob, level in space.options():
         for name in space.knob(knob).level(level).adds.get("optimize.passes", ()):
             row = passes.BY_NAME[name]
-            never = find_unsupported(target, row.produces)
+            unasked = find_unknown(target, row.produces)
+            never = [op for op in find_unsupported(target, row.produces) if op not in unasked]
             if row.unavailable is not None:
                 reason = f"pass `{name}`: {row.unavailable}"
                 found.append(Note(kind="skip", knob=knob, level=level, source="graph", reason=reason))
             elif never and len(never) == len(row.produces):
-                reason = (
-                    f"pass `{name}` produces {', '.join(f'`{op}`' for op in never)}, which {target} does not support"
-                )
+                reason = f"pass `{name}` produces {_quote(never)}, which {target} does not support"
                 found.append(Note(kind="skip", knob=knob, level=level, source="target", reason=reason))
+            elif row.produces and not never and len(unasked) == len(row.produces):
+                reason = f"pass `{name}` produces {_quote(unasked)}: whether {target} supports it is not known"
+                found.append(Note(kind="order", knob=knob, level=level, source="target", reason=reason))
     return found
 
 

@@ -33,19 +33,25 @@ def read_sensitivity(path: str) -> SensitivityResult:
         ) from error
 
 
-def add_levels(knobs: Iterable[Knob], found: SensitivityResult) -> tuple[Knob, ...]:
-    """The knobs with mixed levels of the precision that the sensitivity was measured at.
+def add_levels(knobs: Iterable[Knob], every: Iterable[Knob], found: SensitivityResult) -> tuple[Knob, ...]:
+    """The knobs with mixed levels of the precision that the sensitivity was measured at, which is a level of `every`.
 
     They are levels of the scheme and no knob of their own: where the scheme alone fails the gate, a knob within it
     would never be tried.
     """
-    made = []
-    for knob in knobs:
-        if knob.name == SCHEME:
-            bases = [level for level in knob.levels if level.sets.get("precision") == found.precision]
-            knob = replace(knob, levels=(*knob.levels, *(one for base in bases[:1] for one in _levels(base, found))))
-        made.append(knob)
-    return tuple(made)
+    kept = tuple(knobs)
+    scheme = next((knob for knob in every if knob.name == SCHEME), None)
+    base = None if scheme is None else _find_base(scheme, found.precision)
+    if scheme is None or base is None:
+        return kept
+    made = tuple(_levels(base, found))
+    if all(knob.name != SCHEME for knob in kept):
+        return (replace(scheme, levels=made), *kept)
+    return tuple(replace(knob, levels=(*knob.levels, *made)) if knob.name == SCHEME else knob for knob in kept)
+
+
+def _find_base(scheme: Knob, precision: str) -> Level | None:
+    return next((level for level in scheme.levels if level.sets.get("precision") == precision), None)
 
 
 def _levels(base: Level, found: SensitivityResult) -> Iterator[Level]:

@@ -35,11 +35,12 @@ from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.evaluation.custom_metric import CustomMetric
 from winml.modelkit.evaluation.evaluate import check_limits
 from winml.modelkit.evaluation.result import Judging
-from winml.modelkit.graph.description import ModelDescription
+from winml.modelkit.graph.description import FoundBlock, GraphFacts, ModelDescription
 from winml.modelkit.graph.input_settings import InputSettings
 from winml.modelkit.graph.sizes import Size
 from winml.modelkit.knowledge import rules
 from winml.modelkit.knowledge.findings import Knowledge
+from winml.modelkit.knowledge.model_family import ModelFamily, find_family
 from winml.modelkit.knowledge.presets import Preset, load_preset
 from winml.modelkit.knowledge.rules import Advice
 from winml.modelkit.search.decoders import (
@@ -134,6 +135,8 @@ class Preparation:
     """Everything that could be searched."""
     insight: Insight
     findings: tuple[Finding, ...]
+    family: ModelFamily
+    facts: GraphFacts
     notes: tuple[str, ...]
     decoder: SearchedDecoder | None = None
     """For a model that generates text."""
@@ -351,6 +354,7 @@ def prepare(request: AutoconfigRequest, on_event: OnEvent) -> Preparation:
         source = find_source(model, worker)
         args, what = {"path": str(model), "fingerprint": False}, "reading the model"
         facts = worker.ask(ModelDescription, "graph.describe", args, what=what).facts
+        family = _find_family(request, model, worker)
         if decoder is not None:
             fused = decoder.folder.in_place
             whole = make_decoder_space(base, resolved[0].target, request.space, fused=fused)
@@ -363,7 +367,7 @@ def prepare(request: AutoconfigRequest, on_event: OnEvent) -> Preparation:
             whole, effects = make_preset_space(base, preset, request.only), {}
     target = resolved[0].target
     findings = Knowledge(Path(request.knowledge) if request.knowledge else knowledge_root()).findings
-    advice = rules.find_advice(findings, facts, target, versions=_package_versions(resolved[0]))
+    advice = rules.find_advice(findings, facts, target, families=family.names, versions=_package_versions(resolved[0]))
     insight = collect_insight(
         whole,
         target=target,
@@ -386,6 +390,8 @@ def prepare(request: AutoconfigRequest, on_event: OnEvent) -> Preparation:
         whole=whole,
         insight=insight,
         findings=findings,
+        family=family,
+        facts=facts,
         notes=(
             *notes,
             *_preset_notes(preset, target),
@@ -525,6 +531,14 @@ def _make_baseline(
     if value["quantize"] is not None:
         value["quantize"]["calibration"] = None  # added to every static config when it is built
     return value
+
+
+def _find_family(request: AutoconfigRequest, model: Path, worker: Worker) -> ModelFamily:
+    """The family of a model, by what lies beside what was named, then beside the file, then by its graph."""
+    named = Path(request.model)
+    folders = [*((named,) if named.is_dir() else ()), model.parent]
+    found = worker.ask(FoundBlock, "graph.block", {"path": str(model)}, what="reading the model")
+    return find_family(dict.fromkeys(folders), found.block)
 
 
 def _try_passes(space: Space, model: Path, worker: Worker, on_event: OnEvent) -> dict[str, Candidate]:

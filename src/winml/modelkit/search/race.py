@@ -76,6 +76,12 @@ def choose_runner(trials: Sequence[Trial], yardstick: Yardstick, *, field_size: 
     return leader.trial if leader.rounds < max_rounds and undecided else None
 
 
+def is_behind(trial: Trial, leader: Trial, yardstick: Yardstick) -> bool:
+    """Whether a measured trial is certainly no better than the leader."""
+    bounds = advantage(trial, leader, yardstick, 1)
+    return bounds is not None and bounds[1] <= TOLERANCE
+
+
 def _closest(leader: Runner, rivals: Sequence[Runner], yardstick: Yardstick, max_rounds: int) -> Runner | None:
     """The rival that could be better than the leader by most, and by more than the tolerance."""
     found: list[tuple[float, Runner]] = []

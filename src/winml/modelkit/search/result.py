@@ -21,6 +21,7 @@ from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import NotEmpty, Pattern, key
 from winml.modelkit.core.verdict import Verdict, gain_pct, speedup
 from winml.modelkit.ep.trust import option_to_repeat
+from winml.modelkit.knowledge.model_family import ModelFamily
 from winml.modelkit.measuring.protocols import PROTOCOLS
 from winml.modelkit.measuring.summary import spread_of
 from winml.modelkit.search import race, strategy
@@ -149,6 +150,8 @@ class SearchResult(CommandResult):
     targets: Annotated[tuple[Target, ...], NotEmpty()]
     objective: Objective
     gate: GateResult
+    family: ModelFamily | None = key(omit=True)
+    """What the model may be, by which findings apply; absent in a result that was read from a journal."""
     folder: str
     finished: bool
     ended: str
@@ -264,7 +267,20 @@ def _verdict(trial: Trial, known: SearchState) -> Verdict | None:
         return Verdict("FAILED", trial.reason)
     if not trial.series.deciding:
         return Verdict("FAILED", trial.series.disturbed or trial.reason)
-    return known.yardstick.verdict(trial.series)
+    return _against_champion(trial, known.yardstick.verdict(trial.series), known)
+
+
+def _against_champion(trial: Trial, verdict: Verdict, known: SearchState) -> Verdict:
+    """The verdict on a trial that may be faster than the baseline, and is certainly no better than the champion."""
+    champion = strategy.choose_champion(known.state)
+    if verdict.verdict != "INCONCLUSIVE" or trial.series is None or trial.series.disturbed is not None:
+        return verdict
+    if champion.outcome == "baseline" or trial.id == champion.id:
+        return verdict
+    if not race.is_behind(trial, champion, known.yardstick):
+        return verdict
+    reason = f"no better than {champion.id}: dropped from the race after {len(trial.series.deciding)} rounds"
+    return replace(verdict, verdict="DISCARD", reason=reason)
 
 
 def _changes(config: ConfigJSON, base: ConfigJSON) -> dict[str, Any]:
@@ -410,6 +426,7 @@ def make_result(start: Preparation, study: Study, folder: SearchFolder, ended: s
         targets=tuple(r.target for r in start.resolved),
         objective=start.objective,
         gate=GateResult(limits=start.gate.limits, words=start.gate.describe()),
+        family=start.family,
         folder=str(folder.path),
         finished=ended is not None,
         ended=ended or "not finished; resume with `--resume`",

@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, fields
 from pathlib import Path
 from typing import Any
 
 from winml.modelkit.building.pipeline.folder import write_json
+from winml.modelkit.core.build_folder import MODEL, source_name
 from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.core.json_text import read_object
 from winml.modelkit.core.measurement import Measurement
 from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.values import read, to_json
 from winml.modelkit.findings import draft as kb_draft
+from winml.modelkit.graph.description import GraphFacts
+from winml.modelkit.knowledge import rules
 from winml.modelkit.search.records import JOURNAL, StudyRecord, read_records, replay
 from winml.modelkit.search.result import SearchResult, SearchSession, TableRow, TrialResult, result_of_journal
 from winml.modelkit.search.strategy import State
@@ -130,16 +133,24 @@ class SearchFolder:
         atomic.write_bytes(self.path / "report.md", page_markdown(page).encode())
         atomic.write_bytes(self.path / "report.html", page_html(page).encode())
 
-    def draft_findings(self, result: SearchResult) -> tuple[str, ...]:
-        """Write every large kept gain as a draft finding; returns their ids."""
+    def draft_findings(self, result: SearchResult, facts: GraphFacts) -> tuple[str, ...]:
+        """Write every large kept gain as a draft finding, with the model's family and graph; returns their ids."""
         timed = [] if result.objective != "latency" else result.trials
-        lines = [_draft_line(result, trial, self.path) for trial in timed]
+        numbers = rules.list_facts(facts)
+        lines = [_draft_line(result, trial, self.path, numbers) for trial in timed]
         text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines if line is not None)
         atomic.write_bytes(self.path / kb_draft.TRIALS, text.encode())
         found, _ = kb_draft.draft_findings(self.path)
         for finding in found:
             write_json(self.path / "findings" / f"{finding.id}.json", to_json(finding))
         return tuple(finding.id for finding in found)
+
+
+def _name_model(model: str) -> str:
+    """The name of the model; a build folder calls every model the same, so that its source names it."""
+    path = Path(model)
+    named = source_name(path.parent) if path.name == MODEL else None
+    return named or path.name
 
 
 def _cell(value: Any) -> str:
@@ -149,7 +160,9 @@ def _cell(value: Any) -> str:
     return text.replace("\t", " ").replace("\n", " ")
 
 
-def _draft_line(result: SearchResult, trial: TrialResult, folder: Path) -> dict[str, Any] | None:
+def _draft_line(
+    result: SearchResult, trial: TrialResult, folder: Path, facts: Mapping[str, float]
+) -> dict[str, Any] | None:
     """A trial as `winml kb draft` reads it; its samples are those of the confirmation where there are some."""
     if trial.verdict is None or trial.outcome != "measured":
         return None
@@ -159,7 +172,9 @@ def _draft_line(result: SearchResult, trial: TrialResult, folder: Path) -> dict[
     return {
         "hypothesis": f"{trial.id} ({trial.label})",
         "target": trial.target,
-        "model": Path(result.model).name,
+        "model": _name_model(result.model),
+        "model_type": None if result.family is None else result.family.known,
+        "facts": facts,
         "changes": trial.changes,
         "verdict": to_json(trial.deciding_verdict),
         "measurement": measurement,

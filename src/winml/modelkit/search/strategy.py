@@ -32,6 +32,12 @@ HOPE = 1.0
 LOOKED_AT = 400
 """How many of the best predictions are searched for an untried one."""
 CONFIRMED_AT_MOST = 3
+NOT_SLOWER = 1.05
+"""A choice that took this many times as long as the baseline in its first runs may still be faster."""
+NARROWED_AT_MOST = 2
+"""Of so many choices that are fast and too inaccurate, narrower variants are tried."""
+SETTLED_AT_MOST = 4
+"""Up to this many trials that nothing was decided about get their rounds before the search ends."""
 
 
 @dataclass(frozen=True)
@@ -145,12 +151,20 @@ def decide(state: State, plan: SearchPlan) -> Action:
         if plan.all_raced:
             choice = _next_of_all(state, plan)
         else:
-            choice = _next_screened(state, plan) or _next_retried(state, plan) or _next_predicted(state, plan)
+            choice = (
+                _next_narrowed(state, plan)
+                or _next_screened(state, plan)
+                or _next_retried(state, plan)
+                or _next_predicted(state, plan)
+            )
         action = choice or _next_round(state, plan)
         if action is not None:
             return action
     leader = _to_confirm(state, plan)
     if leader is None:
+        undecided = None if is_out_of_budget(state, plan) else _next_undecided(state, plan)
+        if undecided is not None:
+            return More(undecided.id)
         return Finish(stopped or "everything worth a trial was tried")
     left = plan.limits.budget_s - state.seconds - state.preparation_s
     return Confirm(leader.id, max(left, _trial_s(state)))
@@ -208,6 +222,70 @@ def _next_of_all(state: State, plan: SearchPlan) -> Try | None:
     if not left:
         return None
     return Try(max(left, key=lambda choice: (sum(plan.priority(option) for option in choice), -len(choice))))
+
+
+def _next_narrowed(state: State, plan: SearchPlan) -> Try | None:
+    """A narrower variant of a choice that is fast and too inaccurate: the question is which part of it fails.
+
+    Variants of the fastest such choices come first; of those, the one that was most accurate is narrowed once more
+    while no variant is accurate enough.
+    """
+    for parent in _too_inaccurate(state, plan):
+        tried = _try_narrowed(parent.choice, state, plan)
+        if tried is not None:
+            return tried
+        variants = [t for t in state.trials if t.option is not None and _narrows(t, parent, plan)]
+        if any(variant.works for variant in variants):
+            continue
+        failed = [t for t in variants if t.outcome == "inaccurate" and _quality(t) > _quality(parent)]
+        if failed:
+            closest = max(failed, key=_quality)
+            tried = _try_narrowed(closest.choice, state, plan)
+            if tried is not None:
+                return tried
+    return None
+
+
+def _too_inaccurate(state: State, plan: SearchPlan) -> list[Trial]:
+    """Choices that failed on accuracy alone and were not slower in their first runs, the fastest first."""
+    base = (state.trials[0].facts.ms or {}).get("wall")
+
+    def ratio(trial: Trial) -> float:
+        ms = (trial.facts.ms or {}).get("wall")
+        return 1.0 if ms is None or not base else ms / base
+
+    found = [
+        trial
+        for trial in state.trials
+        if trial.outcome == "inaccurate"
+        and trial.same_as is None
+        and ratio(trial) <= NOT_SLOWER
+        and not any(plan.space.knob(knob).narrows for knob, _ in trial.choice)
+    ]
+    return sorted(found, key=ratio)[:NARROWED_AT_MOST]
+
+
+def _try_narrowed(choice: Choice, state: State, plan: SearchPlan) -> Try | None:
+    """A choice with one more level that narrows it; those that matter most come first."""
+    has = {knob for knob, _ in choice}
+    options = [o for o in plan.space.options() if plan.space.knob(o[0]).narrows and o[0] not in has]
+    return _first_in([choice], sorted(options, key=lambda option: -plan.priority(option)), state, plan)
+
+
+def _narrows(trial: Trial, parent: Trial, plan: SearchPlan) -> bool:
+    """Whether a trial is a choice with one level more, which narrows it."""
+    more = set(trial.choice) - set(parent.choice)
+    return len(trial.choice) == len(parent.choice) + 1 == len(parent.choice) + len(more) and all(
+        plan.space.knob(knob).narrows for knob, _ in more
+    )
+
+
+def _quality(trial: Trial) -> float:
+    """How accurate a trial was, more being better; what is unknown is worst."""
+    known = trial.facts.accuracy
+    if known is None or known.value is None:
+        return -math.inf
+    return -known.value if known.less_is_better else known.value
 
 
 def _contexts(state: State) -> list[Choice]:
@@ -365,6 +443,28 @@ def _to_confirm(state: State, plan: SearchPlan) -> Trial | None:
         if trial.id not in answers:
             return trial
     return None
+
+
+def _next_undecided(state: State, plan: SearchPlan) -> Trial | None:
+    """A trial that neither lost against the champion nor has a verdict, while few are left so."""
+    left = find_undecided(state, plan.yardstick_for(state))
+    open_ones = [
+        t for t in left if t.series is not None and len(t.series.deciding) < plan.yardstick.protocol.max_rounds
+    ]
+    return open_ones[0] if len(left) <= SETTLED_AT_MOST and open_ones else None
+
+
+def find_undecided(state: State, yardstick: Yardstick) -> list[Trial]:
+    """The trials that might still gain something, and of which nothing says that the champion is better."""
+    champion = choose_champion(state)
+    confirmed = {done.trial for done in state.confirmations}
+    return [
+        runner.trial
+        for runner in race.rank_runners(state.trials)
+        if runner.trial.id not in confirmed
+        and yardstick.verdict_of(runner.trial).verdict == "INCONCLUSIVE"
+        and (champion.outcome == "baseline" or not race.is_behind(runner.trial, champion, yardstick))
+    ]
 
 
 def choose_champion(state: State) -> Trial:

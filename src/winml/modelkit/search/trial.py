@@ -223,9 +223,25 @@ class Yardstick:
             last=True,
         )
         assert judged is not None
-        return judged
+        return _settle(judged)
 
     def verdict_of(self, trial: Trial) -> Verdict:
         """The verdict on a measured trial."""
         assert trial.series is not None
         return self.verdict(trial.series)
+
+
+def _settle(verdict: Verdict) -> Verdict:
+    """A trial whose whole interval is slower is discarded: a search has no use for how much slower exactly.
+
+    Where the other clock shows the opposite, nothing is decided.
+    """
+    if verdict.interval_pct is None or verdict.gain_pct is None or verdict.interval_pct[1] >= 0:
+        return verdict
+    other = verdict.other_clock.interval_pct
+    if verdict.verdict not in ("DISCARD", "INCONCLUSIVE") or (other is not None and other[0] > 0):
+        return verdict
+    worse, what = ("larger", "memory") if verdict.metric == "memory" else ("slower", "time")
+    rounds = f"{verdict.rounds} round{'s' if verdict.rounds != 1 else ''}"
+    reason = f"{worse}: {-verdict.gain_pct:.0f} % more {what}, discarded after {rounds}"
+    return replace(verdict, verdict="DISCARD", reason=reason)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from winml.modelkit.core.measurement import CompareProtocol
+
 if TYPE_CHECKING:
     from winml.modelkit.core.verdict import Verdict
     from winml.modelkit.search.trial import TrialOutcome
@@ -16,6 +18,7 @@ TrialState = Literal[
     "screened out",
     "not measured",
     "slower",
+    "behind",
     "no gain",
     "probably slower",
     "undecided",
@@ -51,6 +54,8 @@ def name_state(outcome: TrialOutcome, verdict: Verdict | None, *, confirmed: boo
     # Sizes and pieces are counted, not timed: nothing is slower by them.
     tendency = None if verdict.metric is None else verdict.tendency
     if verdict.verdict == "DISCARD":
+        if verdict.metric and verdict.interval_pct and verdict.interval_pct[1] >= CompareProtocol.marginal_pct:
+            return "behind"  # what it may gain is ruled out by the champion, not by its rounds
         return "slower" if tendency == "slower" else "no gain"
     if tendency is None:
         return "undecided"

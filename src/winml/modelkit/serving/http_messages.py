@@ -98,8 +98,8 @@ def parse_head(head: bytes) -> Request:
     path, _, query = words[1].partition("?")
     if not path.startswith("/"):
         raise Refused(400, "malformed", "the address has to begin with /")
-    asked = headers.get("connection", "").lower()
-    keeps = asked != "close" if words[2] == "HTTP/1.1" else asked == "keep-alive"
+    asked = {word.strip().lower() for word in headers.get("connection", "").split(",")}
+    keeps = "close" not in asked and (words[2] == "HTTP/1.1" or "keep-alive" in asked)
     return Request(words[0], path, query, headers, keeps, int(length))
 
 

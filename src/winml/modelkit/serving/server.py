@@ -202,6 +202,8 @@ class ModelServer:
                     f"the body has {request.length} bytes, more than {self.limits.body_bytes}",
                     "`winml serve --max-body SIZE` takes more",
                 )
+            if request.length > _INLINE:
+                self._check_room()  # many large bodies are not held in memory to be refused afterwards
         except Refused as refused:
             self.metrics.count(route, refused.status, time.perf_counter() - started)
             await self._refuse_unread(reader, writer, refused)
@@ -422,12 +424,8 @@ class ModelServer:
 
     # The model
 
-    async def _run(
-        self, op: str, args: dict[str, Any], on_event: Callable[[dict[str, Any]], None] | None = None
-    ) -> Any:
-        """The answer of a process; `Refused` where there is none."""
-        limits = self.limits
-        if self._admitted >= limits.running + limits.queue:
+    def _check_room(self) -> None:
+        if self._admitted >= self.limits.running + self.limits.queue:
             raise Refused(
                 429,
                 "too-many-requests",
@@ -435,6 +433,12 @@ class ModelServer:
                 "ask again later",
                 {"Retry-After": "1"},
             )
+
+    async def _run(
+        self, op: str, args: dict[str, Any], on_event: Callable[[dict[str, Any]], None] | None = None
+    ) -> Any:
+        """The answer of a process; `Refused` where there is none."""
+        self._check_room()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
 

@@ -42,6 +42,7 @@ OPERATIONS: dict[str, str] = {
     "compile.users": "winml.modelkit.building.compile.reading:users",
     "compile.validate": "winml.modelkit.building.compile.running:validate",
     "generation.measure": "winml.modelkit.session.generation.measure:measure",
+    "graph.block": "winml.modelkit.graph.blocks:ask_block",
     "graph.describe": "winml.modelkit.graph.describe:describe",
     "graph.external_files": "winml.modelkit.graph.source:list_external_files",
     "graph.implied": "winml.modelkit.graph.implied:infer",

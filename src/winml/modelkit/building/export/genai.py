@@ -111,12 +111,14 @@ def _import() -> tuple[Any, Any]:
 
     try:
         from onnxruntime_genai.models import builder
-        from onnxruntime_genai.models.builders import base
     except (ImportError, OSError) as error:  # a library that it needs is missing
         raise _explain(error) from error
 
-    # The tokenizer is copied with the other files of the processor, and a folder may have none.
-    base.Model.save_processing = _do_nothing
+    # The tokenizer is copied with the other files of the processor, and a folder may have none. The classes are asked
+    # from the builder: it imports them by another name than the one that they have within the package.
+    for kind in builder.LlamaModel.__mro__:
+        if "save_processing" in vars(kind):
+            kind.save_processing = _do_nothing
     return builder.create_model, transformers.AutoConfig.from_pretrained
 
 

@@ -8,6 +8,13 @@ from winml.modelkit.core.target import Target
 from winml.modelkit.knowledge import operators
 
 
+def find_unknown(target: Target, ops: Iterable[str]) -> list[str]:
+    """The operators among `ops` of which nobody has asked the EP of a target: it may support them or not."""
+    return (
+        [] if target.ep == "cpu" else sorted(op for op in ops if operators.takes(target.ep, target.device, op) is None)
+    )
+
+
 def find_unsupported(target: Target | None, ops: Iterable[str]) -> list[str]:
     """The operators among `ops` that must not be made for a target.
 

@@ -52,7 +52,10 @@ def read_inputs(path: Path) -> tuple[InputSpec, ...]:
     found = []
     for value in runtime_inputs(files.load(path, weights=False).graph):
         kind = value.type.tensor_type
-        dims = tuple(d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in kind.shape.dim)
+        # Paddle writes -1 for a size that is open; the runtime takes it so.
+        dims = tuple(
+            d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else d.dim_param or None for d in kind.shape.dim
+        )
         found.append(input_spec(value.name, dtype_name(kind.elem_type), dims))
     return tuple(found)
 

@@ -92,7 +92,7 @@ def _within(per_channel: bool) -> tuple[Knob, ...]:
     """Knobs of a scheme; `per_channel` is what the target's own scheme has."""
     static, whole = {"quantize.mode": ("static",)}, {"quantize.mode": ("static", "dynamic")}
     return (
-        Knob("quantize.op_types", tuple(_only(*ops) for ops in OP_TYPES), when=whole, prior=3.0),
+        Knob("quantize.op_types", tuple(_only(*ops) for ops in OP_TYPES), when=whole, prior=3.0, narrows=True),
         Knob(
             "quantize.calibration_method",
             (
@@ -102,21 +102,25 @@ def _within(per_channel: bool) -> tuple[Knob, ...]:
                 Level("best", {"quantize.calibration_method": "best"}),
             ),
             when=static,
+            narrows=True,
         ),
-        Knob("quantize.bias_correction", (Level("on", {"quantize.bias_correction": True}),), when=static),
+        Knob("quantize.bias_correction", (Level("on", {"quantize.bias_correction": True}),), when=static, narrows=True),
         Knob(
             "quantize.smoothing",
             (Level(str(ALPHA), {"quantize.smoothing": ALPHA}, ops=("MatMul",)),),
             when=static,
+            narrows=True,
         ),
         Knob(
             "quantize.per_channel",
             (Level("off" if per_channel else "on", {"quantize.per_channel": not per_channel}),),
             when={**whole, "quantize.per_channel": (None, per_channel), "quantize.weight_type": ("int8", "uint8")},
+            narrows=True,
         ),
         Knob(
             "quantize.reduce_range",
             (Level("on", {"quantize.reduce_range": True}),),
             when={**static, "quantize.weight_type": ("int8", "uint8")},
+            narrows=True,
         ),
     )

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         "winml build --sample --target cpu -p int8 -o digits",
         "winml build -m model.onnx --target qnn/npu --calibration samples.npz -o model_npu",
         "winml build -m ORG/NAME --target qnn/npu --no-quant -o model_npu",
+        "winml build -m ./t5 --target cpu -p int4,encoder=fp16 -o t5_int4",
         "winml build -c config.json --use-cache --json",
     ),
     cls=Command,

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 )
 @sample_option
 @targets_options("Target; one model on several is compared with itself on the first.")
+@click.option("--as-built", is_flag=True, help="Compare builds for different targets, each on its own.")
 @click.option(
     "--fail-if-slower", type=click.FloatRange(min=0), metavar="PCT", help="Exit 5 when slower by more than PCT percent."
 )
@@ -164,6 +165,7 @@ def _request(models: tuple[str, ...], given: dict[str, Any]) -> Any:
     return CompareRequest(
         models=models,
         targets=targets_of(given) or (None,),
+        as_built=given["as_built"],
         ep=given["ep"],
         device=given["device"],
         threads=given["threads"],

@@ -48,7 +48,7 @@ _AT_LEAST_1 = click.IntRange(min=1)
     "--data",
     required=True,
     metavar="DATA",
-    help="Inputs: a file (.npz .csv .tsv .jsonl .txt), a folder of images, `hf:ORG/NAME/FILE`, or `random`.",
+    help="Inputs: a file (.npz .csv .tsv .jsonl .parquet .txt), a folder of images, `hf:ORG/NAME/FILE`, or `random`.",
 )
 @target_options
 @click.option(

@@ -53,8 +53,8 @@ _AT_LEAST_1 = click.IntRange(min=1)
 @click.option(
     "--data",
     metavar="DATA",
-    help="File (.npz .csv .tsv .jsonl .txt, COCO's .json), folder of images or recordings, `hf:ORG/NAME/FILE`, "
-    "`default` for the data set of the task, or `random`.",
+    help="File (.npz .csv .tsv .jsonl .parquet .txt, COCO's .json), folder of images or recordings, "
+    "`hf:ORG/NAME/FILE`, `default` for the data set of the task, or `random`.",
 )
 @click.option("--task", metavar="TASK", help="Task of the model (default: from its config.json).")
 @click.option("--reference", metavar="MODEL", help="Model to compare with.")

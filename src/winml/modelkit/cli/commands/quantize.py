@@ -75,6 +75,9 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes", "wide_
     help=f"{join_words(precision.precision_names(quantized=True), 'or')} (default: what the target prefers, or int8).",
 )
 @own_calibration_options
+@click.option(
+    "--length", type=click.IntRange(min=1), metavar="N", help="Tokens per text, for a model with dynamic length."
+)
 @size_options
 @click.option("--activations", type=click.Choice(["uint8", "int8", "uint16", "int16"]), help="Type of activations.")
 @click.option("--weights", type=click.Choice(["int8", "uint8", "int16", "int4", "uint4"]), help="Type of the weights.")
@@ -219,6 +222,7 @@ def _goal(given: dict[str, Any], *, sample: bool) -> Any:
             limit=4 if source == "random" else None,
             columns=_columns(given),
             processor=given["processor"],
+            length=given["length"],
         ),
         task=given["task"] or ("image-classification" if sample else None),
         metric=given["metric"],
@@ -261,7 +265,9 @@ def _measure_sensitivity(model: str, given: dict[str, Any], *, sample: bool, as_
         raise click.UsageError("`--task` and `--metric` need labelled data: `--data DATA`")
     request = SensitivityRequest(
         quantize=_request(model, {**given, "output": ""}, sample=sample),
-        data=None if source is None else DataSection(source, columns=_columns(given), processor=given["processor"]),
+        data=None
+        if source is None
+        else DataSection(source, columns=_columns(given), processor=given["processor"], length=given["length"]),
         task=given["task"],
         metric=given["metric"],
         grouping=given["grouping"] or "layer",

@@ -13,7 +13,7 @@ import numpy as np
 
 from winml.modelkit.core import values
 from winml.modelkit.core.build_folder import kind_of_parts, load_parts
-from winml.modelkit.core.config import RANDOM, DataSection
+from winml.modelkit.core.config import DEFAULT, HUB, RANDOM, DataSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.environment import RuntimeVersion
 from winml.modelkit.core.errors import DataError, RequestError, SessionError
@@ -23,6 +23,7 @@ from winml.modelkit.data.chat import ChatTemplate, has_chat_template
 from winml.modelkit.data.dataset import Dataset, list_columns, open_dataset
 from winml.modelkit.data.row_plans import LABELS
 from winml.modelkit.data.samples import Sample
+from winml.modelkit.data.tables import ending_of
 from winml.modelkit.data.text import TOKENIZER
 from winml.modelkit.ep.discovery import distribution_version
 from winml.modelkit.evaluation.generation import tasks
@@ -59,7 +60,7 @@ from winml.modelkit.session.session import WinMLSession
 _EVENT_EVERY_S = 0.25
 _NO_CHOICE = "the loop of winml has the logits of every token"
 _PARTS_REASON = "parts are run by winml alone"
-_TABLES = (".jsonl", ".csv", ".tsv", ".txt")
+_TABLES = (".jsonl", ".jsonl.gz", ".parquet", ".csv", ".tsv", ".txt")
 
 
 _Kind = Literal["folder", "decoder", "pair"]
@@ -86,10 +87,17 @@ def run(args: dict[str, Any], context: object) -> RunReport:
     kind = _kind_of(folder)
     task, guessed = choose_task(asked.task, asked.data, pair=kind == "pair")
     check_request(task, asked, guessed)
+    notes = (guessed,) if guessed else ()
+    if asked.data.source == DEFAULT:
+        # Data that lies here needs no hub.
+        from winml.modelkit.data.defaults import find_default
+
+        section, said = find_default(asked.data, task.name)
+        asked, notes = replace(asked, data=section), (*notes, said)
     with ExitStack() as stack:
         opened = _OPEN[kind](asked, folder, task, stack)
         series, predictions = _go_through(opened, ctx)
-        return _report(asked, task, opened, series, predictions, guessed=guessed, stopped=ctx.stop.is_set())
+        return _report(asked, task, opened, series, predictions, notes=notes, stopped=ctx.stop.is_set())
 
 
 def _kind_of(folder: Path) -> _Kind:
@@ -110,7 +118,7 @@ def choose_task(name: str | None, section: DataSection, *, pair: bool) -> tuple[
     if section.source == RANDOM:
         raise RequestError(
             "a model that generates text is judged by texts, not by random inputs",
-            hint="give them with `--data FILE`: .jsonl, .csv, .tsv or .txt",
+            hint="give them with `--data FILE`: .jsonl, .parquet, .csv, .tsv or .txt",
         )
     known = tasks.OF_PAIRS if pair else tasks.OF_DECODERS
     if name is not None:
@@ -120,6 +128,11 @@ def choose_task(name: str | None, section: DataSection, *, pair: bool) -> tuple[
                 f"task `{name}` is not one of {kind}: {', '.join(known)}", hint=did_you_mean(name, known)
             )
         return tasks.TASKS[name], None
+    if section.source == DEFAULT:
+        raise RequestError(
+            "`--data default` needs the task, because a model that generates text has several",
+            hint=f"name it with `--task`: {', '.join(known)}",
+        )
     columns = list_columns(section)
     if pair:
         chosen = "automatic-speech-recognition" if "audio" in columns else tasks.ANSWER
@@ -131,7 +144,8 @@ def choose_task(name: str | None, section: DataSection, *, pair: bool) -> tuple[
 
 
 def _open_data(asked: RunArguments, task: Task, folder: Path, inputs: Sequence[InputSpec] = ()) -> Dataset:
-    if task.form != "speech" and Path(asked.data.source).suffix.lower() not in _TABLES:
+    file = Path(asked.data.source.partition("@")[0] if asked.data.source.startswith(HUB) else asked.data.source)
+    if task.form != "speech" and ending_of(file) not in _TABLES:
         raise DataError(
             f"`{asked.data.source}` holds no texts", hint=f"texts are rows of a table: {', '.join(_TABLES)}"
         )
@@ -366,7 +380,7 @@ def _report(
     series: Mapping[str, Sequence[Any]],
     predictions: Sequence[Any],
     *,
-    guessed: str | None,
+    notes: tuple[str, ...],
     stopped: bool,
 ) -> RunReport:
     facts, sessions, target = opened.facts, opened.sessions, asked.arm.target
@@ -384,7 +398,7 @@ def _report(
         predictions=tuple(predictions),
         stopped=stopped,
         data=data_facts(asked.data, opened.dataset),
-        notes=(*((guessed,) if guessed else ()), *opened.dataset.notes, *opened.notes),
+        notes=(*notes, *opened.dataset.notes, *opened.notes),
         outputs=(OUTPUT,) if task.name == tasks.PERPLEXITY else (),
         # None are known of a session of onnxruntime-genai, which is on the CPU.
         placement=add_placements([one.placement for one in sessions.values()]),
