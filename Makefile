@@ -8,7 +8,7 @@ EXTRAS ?= dev,qnn,hf,genai,dask,parquet
 # By this exact version and before anything that wants torch: a range pulls gigabytes of GPU libraries.
 TORCH  ?= torch==2.13.0
 
-.PHONY: demo test test-all docs-test test-windows test-windows-short check format benchmarks dist try-dist fuzz docs docs-serve \
+.PHONY: demo test test-all coverage docs-test test-windows test-windows-short check format benchmarks dist try-dist fuzz docs docs-serve \
         setup clean
 
 setup: $(VENV)/.installed
@@ -30,6 +30,10 @@ test: setup
 # Also the tests marked `slow`.
 test-all: setup
 	WINML_TEST_ALL=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadgroup --durations 30
+
+# Which lines of each room the tests run, also in processes that they start; takes about twice as long as `make test`.
+coverage: setup
+	$(BIN)/python scripts/measure_coverage.py
 
 # Every page of the docs that is run, also the slow ones, each from an empty folder; scripts/run_pages.py runs one alone.
 docs-test: setup
