@@ -7,8 +7,8 @@ from filelock import FileLock
 
 from search_world import make_result
 from winml.modelkit.core.errors import RequestError, UnavailableError
-from winml.modelkit.search.prepare import AutoconfigRequest
 from winml.modelkit.render.autoconfig_sweep import effect_words, sweep_markdown
+from winml.modelkit.search.prepare import AutoconfigRequest
 from winml.modelkit.search.result import SweepResult, SweepRow, count_effects
 from winml.modelkit.search.sweep import LOCK, SweepRequest, folders_of, read_list, sweep
 from winml.modelkit.search.trial import Note
