@@ -16,7 +16,14 @@ from winml.modelkit.knowledge.findings import Knowledge
 from winml.modelkit.knowledge.presets import load_presets
 from winml.modelkit.search.evidence import ask_target
 from winml.modelkit.search.insight import make_insight
-from winml.modelkit.search.knob_table import _pass_notes, collect_insight, knobs, make_preset_space
+from winml.modelkit.search.knob_table import (
+    _opset_notes,
+    _pass_notes,
+    collect_insight,
+    kernel_notes,
+    knobs,
+    make_preset_space,
+)
 from winml.modelkit.search.records import EvidenceRecord
 from winml.modelkit.search.space import ConfigJSON, Space
 from winml.modelkit.search.tools import check_machine, complete_config, count_pieces
@@ -88,6 +95,23 @@ def test_the_headline_of_the_first_search_is_a_hypothesis_for_its_family_alone()
     assert "h3" in favoured("dinov2")
     assert favoured("dinov2") <= opset_21
     assert favoured("vit") == favoured("deit", "vit") == favoured() == favoured("beit", "dinov2") == set()
+
+
+def test_numbers_that_a_cpu_has_no_kernels_for_come_last() -> None:
+    space = Space(knobs((CPU,)), BASE)
+    last = {note.level for note in kernel_notes(space, CPU, "x86_64")}
+    assert last == {"w8a16", "w4a16", "int16", "fp16"}
+    assert {note.level for note in kernel_notes(space, CPU, "aarch64")} == last - {"fp16"}
+    assert kernel_notes(Space(knobs((NPU,)), BASE), NPU, "x86_64") == []
+
+
+def test_the_opset_that_a_model_has_is_no_trial() -> None:
+    base = {**BASE, "optimize": {"passes": [], "opset": None, "fixed_dims": {}}}
+    notes = _opset_notes(Space(knobs((CPU,)), base), 17)
+    assert [(note.knob, note.level) for note in notes] == [("optimize.opset", "17")]
+    assert [name for knob, name in Space(knobs((CPU,)), base).options() if knob == "optimize.opset"] == [
+        str(opset) for opset in range(17, 24)
+    ]
 
 
 def test_a_preset_can_be_cut_down() -> None:

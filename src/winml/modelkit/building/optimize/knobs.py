@@ -7,7 +7,8 @@ from winml.modelkit.building.optimize.resolve import resolve
 from winml.modelkit.core.knob import Knob, Level
 from winml.modelkit.core.target import Target
 
-OPSETS = (17, 19, 21, 23)
+OPSETS = (17, 18, 19, 20, 21, 22, 23)
+"""What the converter reaches from most models; one that it does not reach is a failed trial with the reason."""
 GROUPS = ("basic", "extended", "all")
 """Levels as groups. What a group does not fuse before the model is quantized the runtime fuses afterwards."""
 
