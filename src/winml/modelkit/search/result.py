@@ -25,6 +25,7 @@ from winml.modelkit.knowledge.model_family import ModelFamily
 from winml.modelkit.measuring.protocols import PROTOCOLS
 from winml.modelkit.measuring.summary import spread_of
 from winml.modelkit.search import race, strategy
+from winml.modelkit.search.insight import NOT_FINDINGS, Insight
 from winml.modelkit.search.records import GateLimits, StudyRecord, describe_limits
 from winml.modelkit.search.space import ConfigJSON
 from winml.modelkit.search.study import Study
@@ -32,7 +33,6 @@ from winml.modelkit.search.trial import Accuracy, Note, Step, Trial, TrialArtifa
 from winml.modelkit.search.trial_state import TrialState, name_state
 
 if TYPE_CHECKING:
-    from winml.modelkit.search.insight import Insight
     from winml.modelkit.search.prepare import Preparation
     from winml.modelkit.search.run_folder import SearchFolder
 
@@ -506,15 +506,11 @@ def result_of_journal(study: StudyRecord, state: strategy.State, folder: Path) -
     )
 
 
-_NOT_FINDINGS = ("graph", "data", "target", "objective")
-"""Other sources of notes."""
-
-
 def count_effects(notes: Iterable[Note]) -> tuple[FindingEffect, ...]:
     """What each finding did, in the order of the notes."""
     by_finding: dict[str, list[Note]] = {}
     for note in notes:
-        if note.source not in _NOT_FINDINGS:
+        if note.source not in NOT_FINDINGS:
             by_finding.setdefault(note.source, []).append(note)
     return tuple(
         FindingEffect(finding=name, skipped=(out := sum(n.excludes for n in found)), moved=len(found) - out)
