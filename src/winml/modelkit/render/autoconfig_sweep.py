@@ -39,7 +39,7 @@ def _row(entry: SweepRow) -> tuple[str, ...]:
         value,
         str(entry.trials),
         "not known" if entry.conv_share is None else f"{entry.conv_share:.0%}",
-        ", ".join(map(effect_words, entry.findings)),
+        ", ".join(map(effect_words, entry.findings or ())),
         mark(_STATUS[best.status]),
     )
 

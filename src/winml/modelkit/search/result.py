@@ -200,10 +200,10 @@ class SweepRow:
     trials: int
     node: str | None
     """The node of a cluster that searched; null for this machine."""
-    conv_share: float | None = None
-    """Convolutions among all nodes; null where that is not known."""
-    findings: tuple[FindingEffect, ...] = ()
-    """The findings that changed what was tried, or in which order."""
+    conv_share: float | None = key(omit=True)
+    """Convolutions among all nodes; absent where that is not known."""
+    findings: tuple[FindingEffect, ...] | None = key(omit=True)
+    """The findings that changed what was tried, or in which order; absent for a search that failed."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
