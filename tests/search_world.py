@@ -170,7 +170,7 @@ class Laboratory:
             kind="agreement", metric="cosine", value=1 - wrong / 10, interval=None, drop=None, drop_interval=None,
             agreement=1 - wrong / 10, samples=64,
         )  # fmt: skip
-        return GateAnswer(not wrong, f"accuracy fell by {wrong}0 %" if wrong else "", known)
+        return GateAnswer(not wrong, "accuracy fell to 10 %" if wrong else "", known)
 
     def measure(self, built: Built, *, rounds: int, first: int) -> Series:
         self.rounds += rounds

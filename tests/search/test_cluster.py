@@ -17,7 +17,7 @@ def test_a_result_of_a_node_of_any_system_leads_to_the_folder_it_was_brought_to(
     result = make_result(folder=there, champion_folder=champion, next_=f"winml perf -m {champion} --target cpu")
     assert result.champion is not None
     here = tmp_path / "sweep" / "m"
-    search = Search(tmp_path / "m.onnx", here)
+    search = Search(str(tmp_path / "m.onnx"), here)
     moved = move_paths(result, search)
     assert moved == replace(
         result,

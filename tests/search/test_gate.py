@@ -16,6 +16,7 @@ from winml.modelkit.core.measurement import Arm
 from winml.modelkit.core.target import Target
 from winml.modelkit.evaluation.custom_metric import make_metric
 from winml.modelkit.measuring.rounds import ArmSpec
+from winml.modelkit.search import gate as gates
 from winml.modelkit.search.gate import Gate, GateRequest
 
 
@@ -106,3 +107,43 @@ def test_a_named_metric_and_options_of_the_task_reach_the_run(tmp_path: Path) ->
         gate(tmp_path, None, metric="no_such", min_metric=0.5)
     with pytest.raises(RequestError, match="takes no option|no option"):
         gate(tmp_path, None, task_options={"treshold": "0.5"}, min_metric=0.5)
+
+
+def broken(folder: Path) -> Path:
+    """The sample with its scores in the wrong order: nearly every answer is wrong."""
+    model = onnx.load(sample.MODEL)
+    output = model.graph.output[0].name
+    for node in model.graph.node:
+        node.output[:] = ["before" if name == output else name for name in node.output]
+    model.graph.node.append(helper.make_node("Neg", ["before"], [output]))
+    onnx.save(model, folder / "broken.onnx")
+    return folder / "broken.onnx"
+
+
+def test_a_config_that_collapses_is_refused_on_few_samples(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shifted: Path
+) -> None:
+    monkeypatch.setattr(gates, "FEW_FIRST_S", 0.0)
+    request = GateRequest(DataSection(str(sample.TEST), limit=300), "image-classification", max_drop=0.02)
+    made = Gate(request, sample.MODEL.parent, tmp_path)
+    made.reference(spec(sample.MODEL))
+    answer = made.check(spec(broken(tmp_path)))
+    assert not answer.passed
+    assert answer.reason.endswith("on the first 64 samples, limit 0.02; the others were not looked at")
+    assert answer.accuracy is not None
+    assert answer.accuracy.samples == 64
+    kept = made.check(spec(shifted))
+    assert kept.passed
+    assert kept.accuracy is not None
+    assert kept.accuracy.samples == 300
+
+
+def test_data_that_are_few_or_quick_are_looked_at_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gates, "FEW_FIRST_S", 1e9)
+    request = GateRequest(DataSection(str(sample.TEST), limit=300), "image-classification", max_drop=0.02)
+    made = Gate(request, sample.MODEL.parent, tmp_path)
+    made.reference(spec(sample.MODEL))
+    answer = made.check(spec(broken(tmp_path)))
+    assert not answer.passed
+    assert answer.accuracy is not None
+    assert answer.accuracy.samples == 300

@@ -135,3 +135,19 @@ def test_passes_that_change_nothing_or_fail_are_left_out_and_those_that_change_m
     assert kinds(_change("failed", "no shape")) == [("skip", 0.0)]
     assert kinds(_change("changes", Conv=-3, FusedConv=3)) < kinds(_change("changes", Conv=-9, FusedConv=9))
     assert insight.pass_effect_notes(SPACE, {}, pass_of) == [], "a pass that was not run is tried"
+
+
+def test_findings_that_contradict_each_other_are_named() -> None:
+    def note(source: str, kind: Any, weight: float, level: str = "21") -> Note:
+        return Note(kind=kind, knob="optimize.opset", level=level, source=source, reason="", weight=weight)
+
+    notes = [
+        note("npu-001", "boost", 10.0),
+        note("cpu-001", "order", -10.0),
+        note("npu-014", "boost", 10.0),
+        note("npu-009", "boost", 10.0, level="19"),
+        note("graph", "order", -1.0, level="19"),
+    ]
+    assert insight.describe_contradictions(notes) == (
+        "findings contradict each other about optimize.opset=21: npu-001, npu-014 for it, cpu-001 against it",
+    )

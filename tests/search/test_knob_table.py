@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from graph_values import make_facts
+from winml.modelkit.building.optimize import table as passes
 from winml.modelkit.core.config import SCHEMA, DataSection
 from winml.modelkit.core.environment import Machine
 from winml.modelkit.core.errors import RequestError, UnavailableError
@@ -16,7 +17,14 @@ from winml.modelkit.knowledge.findings import Knowledge
 from winml.modelkit.knowledge.presets import load_presets
 from winml.modelkit.search.evidence import ask_target
 from winml.modelkit.search.insight import make_insight
-from winml.modelkit.search.knob_table import _pass_notes, collect_insight, knobs, make_preset_space
+from winml.modelkit.search.knob_table import (
+    _opset_notes,
+    _pass_notes,
+    collect_insight,
+    kernel_notes,
+    knobs,
+    make_preset_space,
+)
 from winml.modelkit.search.records import EvidenceRecord
 from winml.modelkit.search.space import ConfigJSON, Space
 from winml.modelkit.search.tools import check_machine, complete_config, count_pieces
@@ -88,6 +96,68 @@ def test_the_headline_of_the_first_search_is_a_hypothesis_for_its_family_alone()
     assert "h3" in favoured("dinov2")
     assert favoured("dinov2") <= opset_21
     assert favoured("vit") == favoured("deit", "vit") == favoured() == favoured("beit", "dinov2") == set()
+
+
+def test_numbers_that_a_cpu_has_no_kernels_for_come_last() -> None:
+    space = Space(knobs((CPU,)), BASE)
+    last = {note.level for note in kernel_notes(space, CPU, "x86_64")}
+    assert last == {"w8a16", "w4a16", "int16", "fp16"}
+    assert {note.level for note in kernel_notes(space, CPU, "aarch64")} == last - {"fp16"}
+    assert kernel_notes(Space(knobs((NPU,)), BASE), NPU, "x86_64") == []
+
+
+def test_the_opset_that_a_model_has_is_no_trial() -> None:
+    base = {**BASE, "optimize": {"passes": [], "opset": None, "fixed_dims": {}}}
+    notes = _opset_notes(Space(knobs((CPU,)), base), 17)
+    assert [(note.knob, note.level) for note in notes] == [("optimize.opset", "17")]
+    assert [name for knob, name in Space(knobs((CPU,)), base).options() if knob == "optimize.opset"] == [
+        str(opset) for opset in range(17, 24)
+    ]
+
+
+SEED_FLAGS = [
+    "gelu_fusion",
+    "gelu_singlegelu",
+    "fast_gelu_fusion",
+    "quick_gelu_fusion",
+    "bias_gelu_fusion",
+    "layer_norm_fusion",
+    "simplified_layer_norm_fusion",
+    "fuse_rmsnorm",
+    "skip_layer_norm_fusion",
+    "attention_fusion",
+    "bias_softmax_fusion",
+    "matmul_add_fusion",
+    "matmuladd_reshapegemm",
+    "matmul_activation_fusion",
+    "matmul_transpose_fusion",
+    "matmul_scale_fusion",
+    "conv_bn_fusion",
+    "conv_add_fusion",
+    "conv_mul_fusion",
+    "conv_activation_fusion",
+    "conv_add_activation_fusion",
+    "pad_fusion",
+    "gemm_activation_fusion",
+    "gemm_sum_fusion",
+    "gemm_transpose_fusion",
+    "slice_elimination",
+    "expand_elimination",
+    "unsqueeze_elimination",
+    "concat_slice_elimination",
+    "transpose_optimizer",
+    "highdimRTR_lowdimRTR",
+]
+
+
+def test_every_fusion_of_the_first_search_can_be_tried_alone() -> None:
+    """But for two, which the runtime does on other devices only, and says so."""
+    space = Space(knobs((CPU,)), BASE)
+    alone = {knob.removeprefix("optimize.") for knob, _ in space.options()}
+    missing = set(SEED_FLAGS) - alone
+    assert len(SEED_FLAGS) == 31
+    assert missing == {"bias_softmax_fusion", "matmul_activation_fusion"}
+    assert all(passes.BY_NAME[name].unavailable for name in missing)
 
 
 def test_a_preset_can_be_cut_down() -> None:

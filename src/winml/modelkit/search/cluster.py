@@ -34,7 +34,7 @@ from winml.modelkit.feed.table import open_feed
 from winml.modelkit.search.events import ModelStarted
 from winml.modelkit.search.prepare import AutoconfigRequest
 from winml.modelkit.search.records import JOURNAL
-from winml.modelkit.search.result import SearchResult, SweepRow
+from winml.modelkit.search.result import SearchResult, SweepRow, count_effects
 from winml.modelkit.search.run_folder import RESULT
 from winml.modelkit.store import atomic
 from winml.modelkit.worker import exit_reason
@@ -57,7 +57,7 @@ class ClusterOptions:
 class Search:
     """A model, and the destination folder of its search."""
 
-    model: Path
+    model: str
     folder: Path
 
     @property
@@ -153,7 +153,7 @@ class _Jobs:
         return running < max(1, sum(node.can_run(job) for node in self.executor.nodes))
 
     def submit(self, search: Search) -> None:
-        words = self._inputs.words(["autoconfig", "-m", str(search.model), *self._words])
+        words = self._inputs.words(["autoconfig", "-m", search.model, *self._words])
         self.executor.submit(replace(self.describe(search), argv=job_argv(self.staging, words)))
 
 
@@ -165,7 +165,7 @@ def _rows(jobs: _Jobs, searches: Mapping[str, Search], on_event: OnEvent) -> Ite
         while waiting and jobs.has_room(len(running), waiting[0]):
             search = waiting.popleft()
             number = len(searches) - len(waiting)
-            on_event(ModelStarted(str(search.model), number, len(searches)))
+            on_event(ModelStarted(search.model, number, len(searches)))
             try:
                 jobs.submit(search)
             except (RunFailedError, RequestError) as error:
@@ -222,10 +222,8 @@ def move_paths(result: SearchResult, search: Search) -> SearchResult:
     if best is not None and best.folder is not None:
         best = replace(best, folder=move(best.folder))
     for windows in (False, True):  # as the shell of its node writes it
-        command = command.replace(
-            f"-m {shell_word(result.model, windows=windows)}", f"-m {shell_word(str(search.model))}"
-        )
-    return replace(result, model=str(search.model), folder=str(search.folder), champion=best, next=command)
+        command = command.replace(f"-m {shell_word(result.model, windows=windows)}", f"-m {shell_word(search.model)}")
+    return replace(result, model=search.model, folder=str(search.folder), champion=best, next=command)
 
 
 def _describe_end(job: Result) -> str:
@@ -242,8 +240,10 @@ def make_row(search: Search, result: SearchResult, node: str | None) -> SweepRow
     if best is not None and best.folder is not None:
         best = replace(best, folder=str(search.folder / Path(best.folder.replace("\\", "/")).name))
     return SweepRow(
-        model=str(search.model),
+        model=search.model,
         folder=str(search.folder),
+        conv_share=result.conv_share,
+        findings=count_effects(result.insight),
         error=None,
         champion=best,
         trials=len(result.trials),
@@ -253,4 +253,4 @@ def make_row(search: Search, result: SearchResult, node: str | None) -> SweepRow
 
 def make_failed_row(search: Search, error: ErrorObject, node: str | None) -> SweepRow:
     """A model whose search failed."""
-    return SweepRow(model=str(search.model), folder=str(search.folder), error=error, champion=None, trials=0, node=node)
+    return SweepRow(model=search.model, folder=str(search.folder), error=error, champion=None, trials=0, node=node)

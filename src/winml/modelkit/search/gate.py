@@ -43,6 +43,16 @@ MAX_DROP = 0.01
 HANG_S, HANG_FACTOR = 10.0, 5.0
 """A config that takes this many times as long as the given model over all samples counts as hanging."""
 FIRST_TIMEOUT_S = 1800.0
+FEW = 64
+"""Samples of a first look at a config."""
+MANY = 4 * FEW
+"""With fewer samples than this there is no first look."""
+FEW_FIRST_S = 4.0
+"""Nor is there where the given model takes less than this for all samples."""
+COLLAPSE_DROP, COLLAPSE_FACTOR = 0.1, 5.0
+"""A drop whose whole interval is beyond both this and so many times the limit is not looked at further.
+
+The first samples may be of one kind, so that a smaller one is no reason."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +135,8 @@ class Gate:
         self._folder = folder
         self._reference: Side | None = None
         self._reference_s = 0.0
+        self._few: Side | None = None
+        """The given model on the first samples, where they are looked at before all of them."""
         self._count = 0
 
     @property
@@ -163,13 +175,36 @@ class Gate:
                 f"an output of the given model has no finite number for some sample of `{self._request.data.source}`",
                 hint="give inputs that fit the model with `--calibration`, or labelled data with `--data`",
             )
+        if self._looks_at_few(result.samples.n):
+            self._few = self._run(spec, FIRST_TIMEOUT_S, limit=FEW)
         return GateAnswer(True, "", self._accuracy(result, agreement=1.0))
+
+    def _looks_at_few(self, samples: int) -> bool:
+        """Whether a first look at few samples can save time: there is a limit for the drop, and all take long."""
+        is_slow = samples >= MANY and self._reference_s >= FEW_FIRST_S
+        return is_slow and not self._request.texts and self._request.judging.max_drop is not None
+
+    def _check_few(self, spec: ArmSpec) -> GateAnswer | None:
+        """The answer of a first look at few samples, where a config collapses on them; None to look at all."""
+        few, judging = self._few, self._request.judging
+        if few is None or judging.max_drop is None:
+            return None
+        side = self._run(spec, max(HANG_S, HANG_FACTOR * self._reference_s), limit=FEW)
+        result = make_result(judging, side, few, None, ())
+        known, limit = self._accuracy(result, agreement=None), judging.max_drop
+        if known.drop_interval is None or known.drop_interval.low <= max(COLLAPSE_DROP, COLLAPSE_FACTOR * limit):
+            return None
+        reason = f"{known.metric} drops by {known.drop:.4f} on the first {result.samples.n} samples, limit {limit:g}"
+        return GateAnswer(False, f"{reason}; the others were not looked at", known)
 
     def check(self, spec: ArmSpec) -> GateAnswer:
         """Whether a config is accurate enough."""
         reference = self._reference
         assert reference is not None
         try:
+            early = self._check_few(spec)
+            if early is not None:
+                return early
             side = self._run(spec, max(HANG_S, HANG_FACTOR * self._reference_s))
         except _NotScored as error:
             return GateAnswer(False, str(error))
@@ -189,12 +224,12 @@ class Gate:
         """Numbers about two models that generate text."""
         return compare_generation(side, reference) if self._request.texts else None
 
-    def _run(self, spec: ArmSpec, timeout_s: float) -> Side:
+    def _run(self, spec: ArmSpec, timeout_s: float, *, limit: int | None = None) -> Side:
         self._count += 1
         saved = self._folder / f"outputs{self._count}"
         args = RunArguments(
             arm=spec.arguments(),
-            data=self._request.data,
+            data=self._request.data if limit is None else replace(self._request.data, limit=limit),
             folder=str(self._model_folder),
             task=self._request.task,
             metric=self._request.judging.metric,

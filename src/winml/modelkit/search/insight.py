@@ -15,6 +15,8 @@ from winml.modelkit.search.trial import Note, Trial
 if TYPE_CHECKING:
     from winml.modelkit.building.optimize.result import Candidate
 
+NOT_FINDINGS = ("graph", "data", "target", "objective")
+"""Sources of notes that are no findings."""
 COLLAPSE = "accuracy-collapse"
 
 _WEIGHTS = {"start": 100.0, "first": 10.0, "last": -10.0, "finish": -100.0}
@@ -127,6 +129,22 @@ def advice_notes(space: Space, advice: Iterable[Advice], concerns: Concerns) -> 
                 note = Note(kind=one.kind, knob=knob, level=level, source=one.finding, reason=one.reason, weight=weight)
                 found.append(note)
     return found
+
+
+def describe_contradictions(notes: Iterable[Note]) -> tuple[str, ...]:
+    """Settings for which one finding speaks and against which another does: what forbids wins, else they cancel out."""
+    by_option: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for note in notes:
+        if note.source not in NOT_FINDINGS:
+            side = "for" if note.kind == "boost" or note.weight > 0 else "against"
+            named = by_option.setdefault(note.option, {}).setdefault(side, [])
+            named += [] if note.source in named else [note.source]
+    return tuple(
+        f"findings contradict each other about {knob}={level}: {', '.join(sides['for'])} for it, "
+        f"{', '.join(sides['against'])} against it"
+        for (knob, level), sides in by_option.items()
+        if len(sides) == 2
+    )
 
 
 def make_insight(space: Space, notes: Iterable[Note], advice: Iterable[Advice], concerns: Concerns) -> Insight:

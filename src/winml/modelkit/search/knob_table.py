@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +36,7 @@ from winml.modelkit.search.insight import (
     operator_notes,
     pass_effect_notes,
 )
-from winml.modelkit.search.mixed import add_levels
+from winml.modelkit.search.mixed import SCHEME, add_levels
 from winml.modelkit.search.space import HYPOTHESIS, ConfigJSON, Option, Space, restrict
 from winml.modelkit.search.trial import Note
 from winml.modelkit.session import knobs as session_knobs
@@ -45,6 +46,9 @@ POINTLESS = {
     "placement": (("session.", "ep.", "compile"), "it changes neither the placement nor what is placed"),
 }
 """Knobs that cannot change the objective, by objective."""
+_X86_64 = ("x86_64", "amd64")
+_NOTHING: Mapping[str, object] = {"passes": [], "opset": None, "fixed_dims": {}}
+"""An optimize section that leaves a model as it is."""
 NO_DATA = "no calibration data; give some with `--calibration`"
 
 
@@ -175,6 +179,8 @@ def collect_insight(
         *objective_notes(space, *POINTLESS.get(objective, ((), ""))),
         *pass_effect_notes(space, effects, optimize_knobs.single_pass),
         *([] if preset is None else _preset_notes(space, preset, facts)),
+        *_opset_notes(space, facts.opset),
+        *([] if others else kernel_notes(space, target, platform.machine())),
     ]
     bound = [*advice_notes(space, advice, concerns), *_pass_notes(space, target)]
     notes += [_weaken(note, target) for note in bound] if others else bound
@@ -185,6 +191,32 @@ def collect_insight(
             out.setdefault(note.option, note)
     kept = [*out.values(), *(note for note in notes if note.option not in out)]
     return make_insight(space, kept, advice, concerns)
+
+
+def _opset_notes(space: Space, opset: int | None) -> list[Note]:
+    """The opset that the model has already."""
+    return [
+        Note(kind="skip", knob=knob, level=level, source="graph", reason="the model has this opset")
+        for knob, level in space.options()
+        if knob == "optimize.opset" and level == str(opset) and space.base.get("optimize") in (None, _NOTHING)
+    ]
+
+
+def kernel_notes(space: Space, target: Target, machine: str) -> list[Note]:
+    """Schemes that the CPU provider computes in float, because it has no kernels for their numbers: they come last."""
+    found = []
+    for knob, level in space.options():
+        section = space.knob(knob).level(level).sets.get("quantize")
+        if target.ep != "cpu" or knob != SCHEME or not isinstance(section, Mapping):
+            continue
+        reason = None
+        if section.get("activation_type") in ("uint16", "int16"):
+            reason = "ONNX Runtime's CPU provider has no kernels for 16-bit activations: it computes them in float"
+        elif section.get("mode") == "fp16" and machine.lower() in _X86_64:
+            reason = "ONNX Runtime's CPU provider has no float16 kernels for x86-64: it computes in float"
+        if reason is not None:
+            found.append(Note(kind="order", knob=knob, level=level, source="target", reason=reason, weight=-10.0))
+    return found
 
 
 def _weaken(note: Note, target: Target) -> Note:

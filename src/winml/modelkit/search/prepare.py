@@ -53,7 +53,7 @@ from winml.modelkit.search.decoders import (
 )
 from winml.modelkit.search.events import PassesProbed
 from winml.modelkit.search.gate import GateRequest
-from winml.modelkit.search.insight import Insight
+from winml.modelkit.search.insight import Insight, describe_contradictions
 from winml.modelkit.search.knob_table import (
     NO_DATA,
     collect_insight,
@@ -399,6 +399,7 @@ def prepare(request: AutoconfigRequest, on_event: OnEvent) -> Preparation:
             *calibration_notes,
             *gate_notes,
             *measuring_notes(advice, findings, objective),
+            *describe_contradictions(insight.notes),
         ),
         decoder=decoder,
     )

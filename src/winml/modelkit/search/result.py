@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -25,6 +25,7 @@ from winml.modelkit.knowledge.model_family import ModelFamily
 from winml.modelkit.measuring.protocols import PROTOCOLS
 from winml.modelkit.measuring.summary import spread_of
 from winml.modelkit.search import race, strategy
+from winml.modelkit.search.insight import NOT_FINDINGS, Insight
 from winml.modelkit.search.records import GateLimits, StudyRecord, describe_limits
 from winml.modelkit.search.space import ConfigJSON
 from winml.modelkit.search.study import Study
@@ -32,7 +33,6 @@ from winml.modelkit.search.trial import Accuracy, Note, Step, Trial, TrialArtifa
 from winml.modelkit.search.trial_state import TrialState, name_state
 
 if TYPE_CHECKING:
-    from winml.modelkit.search.insight import Insight
     from winml.modelkit.search.prepare import Preparation
     from winml.modelkit.search.run_folder import SearchFolder
 
@@ -152,6 +152,8 @@ class SearchResult(CommandResult):
     gate: GateResult
     family: ModelFamily | None = key(omit=True)
     """What the model may be, by which findings apply; absent in a result that was read from a journal."""
+    conv_share: float | None = key(omit=True)
+    """Convolutions among all nodes."""
     folder: str
     finished: bool
     ended: str
@@ -177,6 +179,17 @@ class SearchResult(CommandResult):
 
 
 @dataclass(frozen=True, kw_only=True)
+class FindingEffect:
+    """What a finding did in a search."""
+
+    finding: str
+    skipped: int
+    """Settings that it ruled out."""
+    moved: int
+    """Settings that it moved to the front or to the end."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class SweepRow:
     """A model of a list."""
 
@@ -187,6 +200,10 @@ class SweepRow:
     trials: int
     node: str | None
     """The node of a cluster that searched; null for this machine."""
+    conv_share: float | None = key(omit=True)
+    """Convolutions among all nodes; absent where that is not known."""
+    findings: tuple[FindingEffect, ...] | None = key(omit=True)
+    """The findings that changed what was tried, or in which order; absent for a search that failed."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -427,6 +444,7 @@ def make_result(start: Preparation, study: Study, folder: SearchFolder, ended: s
         objective=start.objective,
         gate=GateResult(limits=start.gate.limits, words=start.gate.describe()),
         family=start.family,
+        conv_share=start.facts.conv_share,
         folder=str(folder.path),
         finished=ended is not None,
         ended=ended or "not finished; resume with `--resume`",
@@ -485,6 +503,18 @@ def result_of_journal(study: StudyRecord, state: strategy.State, folder: Path) -
         drafts=(),
         notes=("read from the journal: skipped settings and the budget are known when the search has ended",),
         next=f"winml report {shell_word(str(folder))}",
+    )
+
+
+def count_effects(notes: Iterable[Note]) -> tuple[FindingEffect, ...]:
+    """What each finding did, in the order of the notes."""
+    by_finding: dict[str, list[Note]] = {}
+    for note in notes:
+        if note.source not in NOT_FINDINGS:
+            by_finding.setdefault(note.source, []).append(note)
+    return tuple(
+        FindingEffect(finding=name, skipped=(out := sum(n.excludes for n in found)), moved=len(found) - out)
+        for name, found in by_finding.items()
     )
 
 

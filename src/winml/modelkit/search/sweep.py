@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from winml.modelkit.building.pipeline.folder import write_json
+from winml.modelkit.core import model_ref
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.error_object import ErrorObject
 from winml.modelkit.core.errors import (
@@ -46,8 +47,11 @@ class SweepRequest:
     """None searches on this machine."""
 
 
-def read_list(path: str) -> list[Path]:
-    """The models of a list: one path per line, relative to the list; empty lines and `#` comments are skipped."""
+def read_list(path: str) -> list[str]:
+    """The models of a list, one per line: a path relative to the list, or a model of the hub.
+
+    Empty lines and `#` comments are skipped. What is on this machine comes before what may be on the hub.
+    """
     file = Path(path)
     if not file.is_file():
         raise RequestError(f"list of models not found: `{path}`", hint=near_path(path))
@@ -56,20 +60,30 @@ def read_list(path: str) -> list[Path]:
     except ValueError as error:
         raise RequestError(f"`{path}` is not a text file: {error}") from error
     lines = (re.sub(r"(^|\s)#.*", "", line).strip() for line in text.splitlines())
-    found = [(file.parent / line).resolve() for line in lines if line]
+    found = [_find_model(file, line) for line in lines if line]
     if not found:
         raise RequestError(f"`{path}` lists no model")
-    missing = [model for model in found if not model.exists()]
-    if missing:
-        raise RequestError(f"`{path}` lists a model that does not exist: `{missing[0]}`", hint=near_path(missing[0]))
     return found
 
 
-def folders_of(models: list[Path]) -> list[str]:
+def _find_model(listed_in: Path, line: str) -> str:
+    """A model of a list as `-m` takes it."""
+    path = (listed_in.parent / line).resolve()
+    if path.exists():
+        return str(path)
+    beside = (listed_in.parent / line.partition("/")[0]).is_dir()
+    if not beside and model_ref.parse(line).kind in ("hub", "hub-file"):
+        return line
+    raise RequestError(f"`{listed_in}` lists a model that does not exist: `{path}`", hint=near_path(path))
+
+
+def folders_of(models: list[str]) -> list[str]:
     """A folder name per model, numbered where two have the same name; some file systems ignore case."""
     names: list[str] = []
     for model in models:
-        name = fit_name(re.sub(r"[^A-Za-z0-9._-]+", "-", model.stem))
+        path = Path(model if Path(model).exists() else model.partition("@")[0])
+        named = path.stem if path.suffix.lower() == ".onnx" else path.name
+        name = fit_name(re.sub(r"[^A-Za-z0-9._-]+", "-", named))
         count = sum(other.partition("~")[0].casefold() == name.casefold() for other in names)
         names.append(f"{name}~{count + 1}" if count else name)
     return names
@@ -133,14 +147,14 @@ def _search_all(
         yield from search_on_cluster(request.cluster, searches, request.each, notes, on_event)
         return
     for number, search in enumerate(searches, 1):
-        on_event(ModelStarted(str(search.model), number, len(searches)))
+        on_event(ModelStarted(search.model, number, len(searches)))
         yield _search_one(request.each, search, on_event)
 
 
 def _search_one(each: AutoconfigRequest, search: Search, on_event: OnEvent) -> SweepRow:
     """One model; an earlier search is resumed, and a finished one returns its result again."""
     begun = (search.folder / JOURNAL).is_file() and not each.overwrite
-    one = replace(each, model=str(search.model), output=str(search.folder), resume=begun)
+    one = replace(each, model=search.model, output=str(search.folder), resume=begun)
     try:
         return make_row(search, autoconfig(one, on_event), None)
     except (Interrupted, KeyboardInterrupt):

@@ -121,7 +121,12 @@ search_options = stack(
     context_settings=HELP,
 )
 @model_options
-@click.option("--models", "model_list", metavar="FILE", help="Search every model in a list, one path per line.")
+@click.option(
+    "--models",
+    "model_list",
+    metavar="FILE",
+    help="Search every model in a list, one per line: files, folders, ORG/NAME.",
+)
 @targets_options("Target; may be repeated, and the EP is searched too.")
 @data_options
 @search_options
