@@ -348,7 +348,7 @@ def _gain(compared: dict[str, Any] | None) -> str:
         return "not compared"
     verdict = compared["verdict"]
     if verdict.get("gain_pct") is None or verdict.get("interval_pct") is None:
-        return str(verdict["verdict"])
+        return f"{verdict['verdict']}: {verdict['reason']}"
     fast, slow = sorted(1 / (1 - gain / 100) for gain in verdict["interval_pct"])[::-1]
     return f"{1 / (1 - verdict['gain_pct'] / 100):.2f}x ({slow:.2f} … {fast:.2f}), {verdict['verdict']}"
 
