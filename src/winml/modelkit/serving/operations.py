@@ -103,7 +103,7 @@ class Predictor:
             notes=(
                 *self._notes,
                 *dims_notes(session.target, session.section.fixed_dims),
-                *simulator_notes(session.added_options),
+                *(simulator_notes(session.added_options) if session.target.simulated else ()),
             ),
             warnings=(
                 *fallback_notes(session.target, session.placement),
@@ -160,7 +160,10 @@ class TextModel:
             provider_options={} if session is None else session.provider_options,
             environment=environment.environment(target.ep, version),
             runtime=model.facts,
-            notes=(*model.notes, *(() if session is None else simulator_notes(session.added_options))),
+            notes=(
+                *model.notes,
+                *(simulator_notes(session.added_options) if session is not None and target.simulated else ()),
+            ),
             warnings=tuple(
                 note for one in model.sessions.values() for note in fallback_notes(one.target, one.placement)
             ),
