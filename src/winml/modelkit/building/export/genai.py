@@ -68,11 +68,11 @@ def build(folder: Path, section: ExportSection, work: Path) -> tuple[Any, Path |
     from winml.modelkit.graph import files
 
     create_model, config_of = _import()
-    said = io.StringIO()
+    said, config = io.StringIO(), config_of(folder)
     with ScratchFolder("winml-genai-") as scratch:
         output = work
         options = {
-            "hf_details": {"extra_kwargs": {}, "hf_name": str(folder), "hf_config": config_of(folder)},
+            "hf_details": {"extra_kwargs": {}, "hf_name": str(folder), "hf_config": config},
             "hf_token": False,
             "hf_remote": False,
         }
@@ -92,8 +92,24 @@ def build(folder: Path, section: ExportSection, work: Path) -> tuple[Any, Path |
     data = path.with_name(f"{path.name}.data")
     is_large = data.is_file() and data.stat().st_size >= files.STREAMED_BYTES
     model = files.load(path, weights=not is_large)
+    _write_windows(model, config)
     _name_axes(model, section)
     return model, data if is_large else None
+
+
+def _write_windows(model: Any, config: Any) -> None:
+    """How far layers look back, where the builder (0.18) leaves that out: all layers of Mistral and Phi-3 have one.
+
+    Without it a text that is longer than the window is not what PyTorch makes of it, and no comparison of short texts
+    finds that.
+    """
+    window = getattr(config, "sliding_window", None)
+    if not window or config.model_type not in ("mistral", "phi3"):
+        return
+    for node in model.graph.node:
+        for attribute in node.attribute if node.op_type == "GroupQueryAttention" else ():
+            if attribute.name == "local_window_size" and attribute.i < 0:
+                attribute.i = int(window)
 
 
 def _explain(error: Exception) -> RunFailedError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from winml.modelkit.core.generation import find_genai
 
-STAGE_VERSION = 4
+STAGE_VERSION = 5
 DERIVE_VERSION = 4
 """Of what the inputs of an architecture in no table are derived by."""
 LIBRARIES: tuple[str, ...] = ("torch", "transformers", "onnxscript", "onnx", "onnx-ir")
