@@ -71,11 +71,12 @@ def model_argument(argument: str, on_event: OnEvent = ignore, *, trust: Trust = 
     ref = model_ref.parse(argument)
     if ref.kind == "build":
         folder = Path(ref.source)
-        build = _read_identity(folder / MANIFEST)
         if not (folder / CONFIG).is_file():
-            return ModelArgument(_find_built_model(folder), SessionSection(), build=build)
+            model = _find_built_model(folder)
+            return ModelArgument(model, SessionSection(), build=_read_identity(folder / MANIFEST))
         config = _load_config(folder / CONFIG, trust)
-        return ModelArgument(_find_built_model(folder), config.session, config.eval, config.target, build)
+        model = _find_built_model(folder)  # which says of a manifest what is wrong with it
+        return ModelArgument(model, config.session, config.eval, config.target, _read_identity(folder / MANIFEST))
     return ModelArgument(_file(ref, on_event), SessionSection())
 
 

@@ -25,6 +25,7 @@ import shutil
 import stat
 import struct
 import sys
+import time
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -934,6 +935,19 @@ def _check_placed(session: Any, full_name: str) -> str | None:
     return None
 
 
+def _rename(made: Path, place: Path) -> None:
+    """Give a folder its name; Windows refuses that while another process, such as a scanner, has a file in it open."""
+    for wait_s in (0.01, 0.1, 0.5, 1.0, None):
+        try:
+            made.rename(place)
+        except PermissionError:
+            if sys.platform != "win32" or wait_s is None:
+                raise
+            time.sleep(wait_s)
+        else:
+            return
+
+
 def unpack_package(path: str | os.PathLike[str], into: str | os.PathLike[str], public_key: str | None = None) -> None:
     """Unpack an archive into a new folder, after everything in it was verified; the folder is whole or absent."""
     place = Path(into)
@@ -958,7 +972,7 @@ def unpack_package(path: str | os.PathLike[str], into: str | os.PathLike[str], p
                 _verify_file(files, name, entry, stream)
         # Both were read twice: another manifest or signature would have come in between.
         verify_package(FolderFiles(beside), public_key)
-        beside.rename(place)
+        _rename(beside, place)
     finally:
         files.close()
         shutil.rmtree(beside, ignore_errors=True)
