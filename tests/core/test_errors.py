@@ -153,6 +153,20 @@ def test_a_path_that_cannot_be_made_is_told_apart_from_one_that_is_missing(numbe
     assert of_system(refusal(number, "/elsewhere/source"), "/proc/foo/out", writing=True) is None
 
 
+@pytest.mark.posix("Windows keeps the folder that a process works in")
+def test_a_deleted_current_folder_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(FileNotFoundError) as refused:
+        Path.cwd()
+    found = of_system(refused.value)
+    assert type(found) is UnavailableError
+    assert found.message == "the current folder was deleted"
+    assert of_system(refusal(errno.ENOENT, "x")) is None, "a file that is missing there is another matter"
+
+
 def test_other_refusals_stay_bugs() -> None:
     assert of_system(refusal(errno.EBADF)) is None
     assert of_system(refusal(errno.ECONNREFUSED)) is None

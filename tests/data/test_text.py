@@ -61,6 +61,23 @@ def test_an_open_length_has_a_default_that_is_told(
     assert (encoder.note is not None) == noted
 
 
+@pytest.mark.parametrize(
+    ("config", "length"),
+    [({"max_position_embeddings": 64}, 64), ({"max_position_embeddings": 512}, 128),
+     ({"max_position_embeddings": 66, "model_type": "roberta", "pad_token_id": 0}, 65),
+     ({"max_position_embeddings": 66, "model_type": "roberta", "pad_token_id": None}, 64),
+     ({"max_position_embeddings": -1}, 128), ({"max_position_embeddings": True}, 128), ({}, 128)],
+)  # fmt: skip
+def test_an_open_length_is_no_longer_than_the_config_of_the_model_has_positions(
+    config: dict[str, Any], length: int, tmp_path: Path
+) -> None:
+    folder = data_zoo.tokenizer(tmp_path)
+    (folder / "config.json").write_text(json.dumps(config), "utf-8")
+    made = text_encoder(wanted(folder, specs("input_ids"))).encode(["bad " * 200], "it")
+    assert made["input_ids"].shape == (1, length)
+    assert np.all(made["input_ids"] != 0), "the text fills it"
+
+
 def test_no_more_tokens_than_the_model_knows_positions(tmp_path: Path) -> None:
     folder = data_zoo.tokenizer(tmp_path, model_max_length=4)
     made = text_encoder(wanted(folder, specs("attention_mask", length=6))).encode(["bad " * 9], "it")

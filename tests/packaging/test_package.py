@@ -83,6 +83,8 @@ def test_a_package_says_what_it_holds_and_is_verified(made: Path) -> None:
     result = winml("package", "verify", made / "package", "--public-key", made / "key.pub", "--json")
     value = valid(result.stdout)
     assert (value["signature"], value["targets"]) == ("fits", ["cpu"])
+    files = [path for path in (made / "package").rglob("*") if path.is_file()]
+    assert (value["files"], value["bytes"]) == (len(files), sum(path.stat().st_size for path in files))
     manifest = _manifest(made / "package")
     assert manifest["artifacts"][0]["gates"][4]["answer"] == "passed"
     card = (made / "package/README.md").read_text("utf-8")
@@ -96,6 +98,14 @@ def test_a_build_without_evidence_is_not_packaged_and_nothing_is_written(made: P
     assert "accuracy not known" in value["error"]["message"]
     assert {one["gate"]: one["answer"] for one in value["builds"][0]["gates"]}["accuracy"] == "not known"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_no_build_is_called_packaged_where_nothing_is_written(made: Path, tmp_path: Path) -> None:
+    result = winml("package", made / "build", *_evidence(made), "--max-bytes", "1", "-o", tmp_path / "out")
+    assert result.returncode == 5
+    assert "cpu fp32  not passed" in result.stdout
+    assert "packaged" not in result.stdout
+    assert "  builds    passed" in result.stdout
 
 
 def test_a_changed_build_is_not_packaged(made: Path, tmp_path: Path) -> None:

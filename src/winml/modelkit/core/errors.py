@@ -177,6 +177,8 @@ def of_system(
     name = error.filename if path is None else path
     where = "" if name is None else f" `{_text(name)}`"
     why = error.strerror or str(error) or "the system refused"
+    if error.errno == errno.ENOENT and name is None and _is_deleted_below():
+        return UnavailableError("the current folder was deleted", hint="change to another folder, then run it again")
     if is_full(error):
         return DiskFull(f"disk full while writing{where}" if where else "disk full", hint=_FULL_HINT)
     if error.errno in _FORBIDDEN:
@@ -187,6 +189,15 @@ def of_system(
         hint = "choose another place" if writing else None
         return UnavailableError(f"cannot {'write' if writing else 'use'}{where}: {why}", hint=hint)
     return None
+
+
+def _is_deleted_below() -> bool:
+    """Whether the folder that this process works in is gone."""
+    try:
+        os.getcwd()  # noqa: PTH109 - `Path` would ask the same
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _excess(error: OSError, path: Any) -> str | None:

@@ -57,10 +57,12 @@ def too_long(path: str | os.PathLike[str], *, folder: bool = False, limited: boo
 
     `limited` says whether there is a limit, by default what Windows reports to this process.
     """
+    if not (_is_limited() if limited is None else limited):
+        return None
     text = os.path.abspath(os.fsdecode(path))  # noqa: PTH100 - no question to the disk
     count = len(text) + sum(letter > "\uffff" for letter in text)  # Windows counts UTF-16 units
     limit = FOLDER_LIMIT if folder else FILE_LIMIT
-    if count <= limit or text.startswith("\\\\?\\") or not (_is_limited() if limited is None else limited):
+    if count <= limit or text.startswith("\\\\?\\"):
         return None
     return f"the path has {count} characters, and Windows allows {limit} here"
 

@@ -258,8 +258,8 @@ def _processor_size(folder: Path) -> tuple[int, int] | None:
 
 def _tokens(value: SignatureInput, config: Mapping[str, Any]) -> dict[str, Size]:
     """The length of a text that a model with a limit for it is used with."""
-    longest = config.get("max_position_embeddings")
-    if type(longest) is not int or longest < 1 or not value.whole or len(value.shape) != 2:
+    longest = rules.positions(config)
+    if longest is None or not value.whole or len(value.shape) != 2:
         return {}
     name = value.shape[1]
     if not isinstance(name, str) or (name.casefold() not in _TOKENS and str(DimPlace(value.name, 1, 2)) != name):

@@ -15,11 +15,13 @@ from winml.modelkit.data import processor
 from winml.modelkit.data.arrays import as_input
 from winml.modelkit.data.extras import extra
 from winml.modelkit.data.samples import Form, SampleRequest, Spans
+from winml.modelkit.graph import sizes
 from winml.modelkit.graph.inputs import Arrays, Input
 from winml.modelkit.store import digest
 
 TOKENIZER = "tokenizer.json"
 SETTINGS = "tokenizer_config.json"
+_CONFIG = "config.json"
 USUAL_LENGTH = 128
 DEFAULT_LENGTH: dict[Form, int] = {"question": 384, "words": 256, "document": 512, "passages": 256}
 """Tokens per run where neither the model nor the user says how many and the usual ones would cut much."""
@@ -147,7 +149,9 @@ def _length(wanted: SampleRequest, spec: Input, longest: int | None) -> tuple[in
     if asked is not None:
         return asked, None
     usual = DEFAULT_LENGTH.get(wanted.form, USUAL_LENGTH)
-    length = min(usual, longest or usual)
+    config = processor.find(wanted.folder, _CONFIG)
+    positions = None if config is None else sizes.positions(processor.read_object(config))
+    length = min(usual, longest or usual, positions or usual)
     return (
         length,
         f"texts are cut or padded to {length} tokens: the model leaves their length open",

@@ -462,7 +462,7 @@ def _verify_all(address: str, wanted: Wanted, on_event: OnEvent) -> VerifyAllRes
 def _raise_damaged(address: str, damaged: Sequence[str], result: VerifyResult | VerifyAllResult) -> None:
     if damaged:
         raise CheckFailed(
-            f"{len(damaged)} files in `{address}` are missing or damaged: {_list_names(damaged)}",
+            f"missing or damaged in `{address}` ({len(damaged)}): {_list_names(damaged)}",
             hint="push the folder again, or pull from another feed",
             result=result,
         )

@@ -39,6 +39,9 @@ _EXAMPLES = (
     (re.compile(r"seq|len|token|past|total"), 128),
 )
 
+SHIFTED_POSITIONS = ("roberta", "xlm-roberta", "camembert", "mpnet")
+"""Families that count positions from the one after the padding id."""
+
 
 class SizedInput(Protocol):
     """What has to be known of an input to find its sizes."""
@@ -220,6 +223,16 @@ def _read_metadata(metadata: Mapping[str, str], part: str) -> dict[str, Any]:
         return {}
     found = value.get(part) if isinstance(value, dict) else None
     return found if isinstance(found, dict) else {}
+
+
+def positions(config: Mapping[str, Any]) -> int | None:
+    """The tokens that a model has positions for, by its config.json; None when that says none."""
+    found, padding = config.get("max_position_embeddings"), config.get("pad_token_id")
+    if type(found) is not int:
+        return None
+    if config.get("model_type") in SHIFTED_POSITIONS:
+        found -= (padding if type(padding) is int else 1) + 1
+    return found if found > 0 else None
 
 
 def missing_size_error(names: Iterable[str]) -> RequestError:

@@ -445,6 +445,8 @@ def verify(path: str, public_key: str | None) -> PackageVerification:
         try:
             value, comment = loader.verify_package(files, wanted)
             signed = loader.SIGNATURE in set(files.names())
+            unlisted = [loader.MANIFEST, *([loader.SIGNATURE] if signed else [])]
+            own_bytes = sum(_length(files, name) for name in unlisted)
         finally:
             files.close()
     except loader.PackageError as error:
@@ -459,12 +461,17 @@ def verify(path: str, public_key: str | None) -> PackageVerification:
         path=path,
         name=manifest.name,
         targets=tuple(str(one.target) for one in manifest.artifacts),
-        files=len(manifest.files) + 1 + signed,
-        bytes=sum(entry.bytes for entry in manifest.files.values()),
+        files=len(manifest.files) + len(unlisted),
+        bytes=sum(entry.bytes for entry in manifest.files.values()) + own_bytes,
         signature="fits" if wanted is not None else "not checked" if signed else "none",
         comment=comment,
         warnings=tuple(warnings),
     )
+
+
+def _length(files: loader.Files, name: str) -> int:
+    with files.open(name) as stream:
+        return len(stream.read())
 
 
 def load(path: str, **options: object) -> loader.LoadedPackage:

@@ -11,12 +11,13 @@ if TYPE_CHECKING:
     from winml.modelkit.packaging.command import JudgedBuild, KeyResult, LoaderCopy, PackageResult, PackageVerification
 
 
-def judged_text(builds: Sequence[JudgedBuild]) -> str:
-    """What the gates said of every build."""
+def judged_text(builds: Sequence[JudgedBuild], *, written: bool = True) -> str:
+    """What the gates said of every build; `written` says whether there is a package."""
     lines = []
+    words = ("packaged", "not packaged") if written else ("passed", "not passed")
     for one in builds:
         simulated = " (simulated)" if one.target.simulated else ""
-        lines.append(f"{one.target}{simulated} {one.precision}  {'packaged' if one.packaged else 'not packaged'}")
+        lines.append(f"{one.target}{simulated} {one.precision}  {words[not one.packaged]}")
         for answer in one.gates:
             accepted = f" ({answer.accepted})" if answer.accepted else ""
             lines.append(f"  {answer.gate:<8}  {answer.answer:<9}{accepted}  {answer.reason}")

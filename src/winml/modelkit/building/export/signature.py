@@ -11,6 +11,7 @@ from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.core.config import InputSection
 from winml.modelkit.core.errors import ModelFileError, RequestError
 from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.graph.sizes import SHIFTED_POSITIONS
 
 SIZES: dict[str, int] = {
     "batch": 2, "text_batch": 2, "image_batch": 3, "sequence": 16, "decoder_sequence": 5, "past": 4, "prompt_past": 4,
@@ -74,8 +75,7 @@ def longest(folder: ModelFolder) -> int | None:
     found = folder.value("max_position_embeddings", "n_positions", "max_target_positions")
     if not isinstance(found, int):
         return None
-    # These families count positions from the one after the padding id.
-    shifted = folder.model_type in ("roberta", "xlm-roberta", "camembert", "mpnet")
+    shifted = folder.model_type in SHIFTED_POSITIONS
     return found - (folder.whole("pad_token_id", otherwise=1) + 1 if shifted else 0)
 
 

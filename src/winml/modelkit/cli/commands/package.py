@@ -90,7 +90,7 @@ def create(as_json: bool, **given: Any) -> None:
         result = create_package(request)
     except CheckFailed as error:
         if isinstance(error.result, PackageAttempt) and not as_json:
-            console.show(judged_text, error.result.builds)
+            console.show(judged_text, error.result.builds, written=False)
         raise
     console.show_result(package_text, result, as_json=as_json)
     if not as_json:
