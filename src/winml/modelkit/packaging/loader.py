@@ -25,6 +25,7 @@ import shutil
 import stat
 import struct
 import sys
+import time
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -958,7 +959,19 @@ def unpack_package(path: str | os.PathLike[str], into: str | os.PathLike[str], p
                 _verify_file(files, name, entry, stream)
         # Both were read twice: another manifest or signature would have come in between.
         verify_package(FolderFiles(beside), public_key)
-        beside.rename(place)
+        _move(beside, place)
     finally:
         files.close()
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def _move(folder: Path, place: Path) -> None:
+    """Give a folder its name; on Windows a scanner that has one of its files open refuses that for a moment."""
+    for wait_s in (0.0, 0.1, 0.4, 1.6, 3.2):
+        time.sleep(wait_s)
+        try:
+            folder.rename(place)
+            return
+        except PermissionError as error:
+            refused = error
+    raise PackageError(f"`{place}` cannot be made: {refused.strerror or refused}") from refused
