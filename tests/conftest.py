@@ -235,7 +235,7 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def hf_folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a tiny model of every Hugging Face family, made in another process: torch stays out of ours."""
     folder = tmp_path_factory.mktemp("hf")
-    names = [*hf_zoo.FAMILIES, "vit_gpt2", "llama"]
+    names = [*hf_zoo.FAMILIES, "vit_gpt2", "llama", "mistral"]
     done = subprocess.run(
         [sys.executable, hf_zoo.__file__, folder, *names], capture_output=True, text=True, timeout=500, check=False,
         env={**os.environ, **hf_zoo.ONE_THREAD},

@@ -40,6 +40,7 @@ CALLS: dict[str, tuple[str, set[str]]] = {
     "time.clock_gettime": ("there is no such clock", set()),
 }
 METHODS: dict[str, tuple[str, set[str]]] = {
+    # The loader of packages is a file that stands alone, and tries again.
     "rename": (
         "a file that is there or open refuses it; use store.atomic",
         {"store/atomic.py", "store/objects.py", "packaging/loader.py"},

@@ -71,12 +71,12 @@ def model_argument(argument: str, on_event: OnEvent = ignore, *, trust: Trust = 
     ref = model_ref.parse(argument)
     if ref.kind == "build":
         folder = Path(ref.source)
+        # First what a manifest that does not fit is told with; then its identity can be read.
+        path, build = _find_built_model(folder), _read_identity(folder / MANIFEST)
         if not (folder / CONFIG).is_file():
-            model = _find_built_model(folder)
-            return ModelArgument(model, SessionSection(), build=_read_identity(folder / MANIFEST))
+            return ModelArgument(path, SessionSection(), build=build)
         config = _load_config(folder / CONFIG, trust)
-        model = _find_built_model(folder)  # which says of a manifest what is wrong with it
-        return ModelArgument(model, config.session, config.eval, config.target, _read_identity(folder / MANIFEST))
+        return ModelArgument(path, config.session, config.eval, config.target, build)
     return ModelArgument(_file(ref, on_event), SessionSection())
 
 

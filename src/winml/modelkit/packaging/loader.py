@@ -935,19 +935,6 @@ def _check_placed(session: Any, full_name: str) -> str | None:
     return None
 
 
-def _rename(made: Path, place: Path) -> None:
-    """Give a folder its name; Windows refuses that while another process, such as a scanner, has a file in it open."""
-    for wait_s in (0.01, 0.1, 0.5, 1.0, None):
-        try:
-            made.rename(place)
-        except PermissionError:
-            if sys.platform != "win32" or wait_s is None:
-                raise
-            time.sleep(wait_s)
-        else:
-            return
-
-
 def unpack_package(path: str | os.PathLike[str], into: str | os.PathLike[str], public_key: str | None = None) -> None:
     """Unpack an archive into a new folder, after everything in it was verified; the folder is whole or absent."""
     place = Path(into)
@@ -972,7 +959,19 @@ def unpack_package(path: str | os.PathLike[str], into: str | os.PathLike[str], p
                 _verify_file(files, name, entry, stream)
         # Both were read twice: another manifest or signature would have come in between.
         verify_package(FolderFiles(beside), public_key)
-        _rename(beside, place)
+        _move(beside, place)
     finally:
         files.close()
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def _move(folder: Path, place: Path) -> None:
+    """Give a folder its name; on Windows a scanner that has one of its files open refuses that for a moment."""
+    for wait_s in (0.0, 0.1, 0.4, 1.6, 3.2):
+        time.sleep(wait_s)
+        try:
+            folder.rename(place)
+            return
+        except PermissionError as error:
+            refused = error
+    raise PackageError(f"`{place}` cannot be made: {refused.strerror or refused}") from refused
