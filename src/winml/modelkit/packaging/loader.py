@@ -967,7 +967,7 @@ def unpack_package(path: str | os.PathLike[str], into: str | os.PathLike[str], p
 
 def _move(folder: Path, place: Path) -> None:
     """Give a folder its name; on Windows a scanner that has one of its files open refuses that for a moment."""
-    for wait_s in (0.0, 0.1, 0.4, 1.6, 3.2):
+    for wait_s in (0.0, 0.1, 0.4, 1.6, 3.2) if sys.platform == "win32" else (0.0,):
         time.sleep(wait_s)
         try:
             folder.rename(place)
