@@ -175,7 +175,8 @@ def _lines(folder: Path) -> Subject:
         samples, labels = made.make(rng, count, folder)
         assert labels is not None
         drawn.append(Samples({"x": samples}, labels))
-    return Subject(made.model(folder), *drawn, ("--task", "image-classification"))
+    calibration, limit, test = drawn
+    return Subject(made.model(folder), calibration, limit, test, ("--task", "image-classification"))
 
 
 def _sentences(folder: Path) -> Subject:

@@ -285,7 +285,7 @@ def read_journals(journals: list[Path]) -> dict[str, dict[str, Any]]:
 
 def lay_over(before: dict[str, Any], row: dict[str, Any]) -> dict[str, Any]:
     """A row with what it had of other precisions and of the NPU."""
-    nested = {key: {**before.get(key, {}), **row[key]} for key in ("bytes", "precisions") if key in row}
+    nested: dict[str, Any] = {key: {**before.get(key, {}), **row[key]} for key in ("bytes", "precisions") if key in row}
     ordered = {name: nested["precisions"][name] for name in PRECISIONS if name in nested.get("precisions", {})}
     return {**before, **row, **nested, **({"precisions": ordered} if ordered else {})}
 
