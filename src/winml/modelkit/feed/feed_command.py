@@ -461,8 +461,10 @@ def _verify_all(address: str, wanted: Wanted, on_event: OnEvent) -> VerifyAllRes
 
 def _raise_damaged(address: str, damaged: Sequence[str], result: VerifyResult | VerifyAllResult) -> None:
     if damaged:
+        some = "1 file" if len(damaged) == 1 else f"{len(damaged)} files"
+        verb = "is" if len(damaged) == 1 else "are"
         raise CheckFailed(
-            f"missing or damaged in `{address}` ({len(damaged)}): {_list_names(damaged)}",
+            f"{some} in `{address}` {verb} missing or damaged: {_list_names(damaged)}",
             hint="push the folder again, or pull from another feed",
             result=result,
         )
